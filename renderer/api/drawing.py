@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Renderer:
         """Yields the picture of `render` after 1, 2, 4, ... samples, and at last after all of them."""
         yield from self._refined(self.job(size, samples, time, tone, settings))
 
-    def job(self, size: object, samples: Any, time: Any, tone: object, settings: dict[str, Any]) -> RenderJob:
+    def job(self, size: object, samples: object, time: object, tone: object, settings: dict[str, object]) -> RenderJob:
         """The job of a picture; UserError or InputError for values that are not allowed."""
         scene = scenes.with_settings(self.scene, settings, tone) if settings or tone is not None else self.scene
         checked = checked_size(size if size is not None else scene.size or DEFAULT_SIZE)

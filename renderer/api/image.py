@@ -102,7 +102,7 @@ class Image(np.ndarray):
         image._drawing, image._is_whole = drawing, is_whole
         return image
 
-    def __array_finalize__(self, source: Any) -> None:
+    def __array_finalize__(self, source: object) -> None:
         self._drawing = getattr(source, "_drawing", None)
         self._is_whole = self._shown = False
 
@@ -119,13 +119,13 @@ class Image(np.ndarray):
             return self
         return array[()] if return_scalar else _as_image(array.view(Image) if array.ndim else array, self)
 
-    def copy(self, order: Any = "C") -> "Image":
+    def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> "Image":
         """A copy that keeps the drawing, and counts as unchanged if this Image does."""
         out = super().copy(order)
         out._is_whole = self._is_whole
         return out
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         if self._drawing is None:
             return _unpickled_array, (np.asarray(self),)
         job, scene = self._drawing.job, self._drawing.job.scene

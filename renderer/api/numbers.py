@@ -167,7 +167,7 @@ def _certified_radius(
         return system.certify(b, refined, bar.advance)[0]
 
 
-def _right_hand_side(rhs: Any, count: int) -> np.ndarray:
+def _right_hand_side(rhs: object, count: int) -> np.ndarray:
     """The array of `rhs`, which may be a path, with `count` rows; InputError for others."""
     array = matrices.read_rhs(Path(rhs), count) if isinstance(rhs, (str, os.PathLike)) else np.asarray(rhs)
     if array.ndim not in (1, 2) or len(array) != count or array.dtype.kind not in "fiuc":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, Union
 
 import numpy as np
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from renderer.flames.interpolation import KeyFrame
 
 __all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
+Content = TypeVar("Content", bytes, np.ndarray)  # of a temporary file
 CAMERA = re.compile(r"^camera(?=\.|$)")  # another name of the setting `view`
 MEANT = {"spp": "samples", "fov": "camera.fov_degrees", "resolution": "size", "width": "size", "height": "size"}
 
@@ -97,7 +98,7 @@ def has_faces(value: object) -> bool:
     return hasattr(value, "faces")
 
 
-def _array(name: str, value: Any) -> np.ndarray:
+def _array(name: str, value: object) -> np.ndarray:
     """The value as an array in host memory; UserError for one that cannot be read there."""
     try:
         return np.from_dlpack(value) if has_dlpack(value) and not isinstance(value, np.ndarray) else np.asarray(value)
@@ -120,15 +121,13 @@ def _rows(name: str, value: object, widths: tuple[int, ...], count: int | None =
         rows = (rows / np.float32(largest)).astype("f4", copy=False)
     is_right = (np.isfinite(rows) & (not is_color or (rows >= 0) & (rows <= 1))).all(1)
     if not is_right.all():
-        row, wanted = (
-            int(np.argmin(is_right)),
-            "numbers from 0 to 1, or uint8 or uint16" if is_color else "finite numbers",
-        )
+        row = int(np.argmin(is_right))
+        wanted = "numbers from 0 to 1, or uint8 or uint16" if is_color else "finite numbers"
         raise InputError(f"{name}: row {row} is {rows[row].tolist()}; it must hold {wanted}")
     return rows
 
 
-def _stored(content: Any, suffix: str, write: Callable[[Path, Any], Any]) -> Path:
+def _stored(content: Content, suffix: str, write: Callable[[Path, Content], object]) -> Path:
     """The path of a temporary file of bytes or of an array, named by the content; written unless it is there."""
     digest = hashlib.sha256(content if isinstance(content, bytes) else np.ascontiguousarray(content).data)
     digest.update(str(getattr(content, "shape", "")).encode())
@@ -184,12 +183,8 @@ def plain(value: Any, key: str = "") -> Any:
         return os.fspath(value)
     if name == "file" and has_faces(value):
         return os.fspath(Mesh.of(value))
-    if (
-        isinstance(value, (np.ndarray, np.generic))
-        or has_dlpack(value)
-        or name == "file"
-        and isinstance(value, list | tuple)
-    ):
+    is_pixels = name == "file" and isinstance(value, (list, tuple))
+    if is_pixels or isinstance(value, (np.ndarray, np.generic)) or has_dlpack(value):
         array = _array(key, value)
         if name == "file":
             return _stored_pixels(array, key)
@@ -201,7 +196,7 @@ def plain(value: Any, key: str = "") -> Any:
     return value
 
 
-def instances(shape: str, matrices: object, material: str = "") -> list[dict[str, Any]]:
+def instances(shape: str, matrices: object, material: str = "") -> list[dict[str, object]]:
     """The setting `instances` for copies of a named shape by `matrices` (n, 4, 4) or (n, 3, 4), shape to world."""
     array = _array("matrices", matrices)
     if array.ndim != 3 or array.shape[1:] not in ((4, 4), (3, 4)) or array.dtype.kind not in "fiu":
@@ -226,7 +221,7 @@ class Scene(scenes.Scene):
     """
 
     @python_values()
-    def __init__(self, table: Mapping[str, Any] | None = None, /, **keys: Any) -> None:
+    def __init__(self, table: Mapping[str, object] | None = None, /, **keys: Any) -> None:
         """Reads the table, or the keywords, or both together."""
         # From dataclasses.replace(), which passes the settings object itself.
         if table is None and isinstance(keys.get("settings"), PictureSettings):
@@ -261,7 +256,7 @@ def load(source: str | os.PathLike[str]) -> Scene:
     return Scene(**vars(replace(made, title="Mesh") if isinstance(source, Mesh) else made))
 
 
-def as_scene(source: Any) -> Scene:
+def as_scene(source: object) -> Scene:
     """The scene of anything that render() takes; UserError or InputError for others."""
     if isinstance(source, Scene):
         if not vars(source.settings).get("is_checked"):  # they come from dataclasses.replace(), which checks nothing
@@ -295,7 +290,7 @@ def _spelled(keys: Iterable[str]) -> dict[str, str]:
 
 
 @python_values()
-def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None) -> Scene:
+def with_settings(scene: Scene, changes: Mapping[str, object], tone: object = None) -> Scene:
     """The scene with settings replaced, by names or dotted names (`materials.0.color`), checked together.
 
     `camera` is another name of the setting `view`; a table of either changes only its keys. Names that begin with
@@ -317,36 +312,37 @@ def with_settings(scene: Scene, changes: Mapping[str, Any], tone: object = None)
     values = {key: plain(value, key) for key, value in named.items()}
     still: scenes.Scene = scene
     for key, value in named.items():
-        is_merged = key == "view" and isinstance(value, Mapping) and scene.settings.view is not None
-        if is_merged:
-            values[key] = to_table(scene.settings.view) | values[key]
-        for path in [f"{key}.{name}" for name in value] if is_merged else [key]:
+        paths = [key]
+        if key == "view" and isinstance(value, Mapping) and scene.settings.view is not None:
+            values[key] = to_table(scene.settings.view) | values[key]  # a table changes only its keys
+            paths = [f"{key}.{name}" for name in value]
+        for path in paths:
             still = without_tracks(still, path)
     settings = replace_all(scene.settings, values, spelled=spelled)
     return replace(scene, animation=still.animation, settings=settings, tone=replace_all(scene.tone, toned, "tone."))
 
 
-def checked_path(wanted: str, value: Any) -> Path:
+def checked_path(wanted: str, value: object) -> Path:
     """The value as a path; UserError, which begins with what is `wanted`, for others."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise UserError(f"{wanted}, not {value!r}")
     return Path(value)
 
 
-def checked_size(size: Any) -> tuple[int, int]:
+def checked_size(size: object) -> tuple[int, int]:
     """The size (width, height) as integers; UserError for others."""
-    with suppress(TypeError, ValueError, AttributeError):
-        width, height = (n.__index__() for n in size)
-        if isinstance(size, Sequence | np.ndarray) and 1 <= width <= 1 << 17 and 1 <= height <= 1 << 17:
+    with suppress(TypeError, ValueError):
+        width, height = map(operator.index, size if isinstance(size, Sequence | np.ndarray) else ())
+        if 1 <= width <= 1 << 17 and 1 <= height <= 1 << 17:
             return width, height
     raise UserError(f"size is {size!r}; it must be (width, height), whole numbers from 1 to {1 << 17}")
 
 
-def checked_count(name: str, value: Any) -> int:
+def checked_count(name: str, value: object) -> int:
     """The value as an integer of at least 1; UserError, which names it, for others."""
     count = 0
-    with suppress(TypeError):
-        count = 0 if isinstance(value, bool) else operator.index(value)
+    with suppress(TypeError):  # of arrays that are no scalars
+        count = operator.index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else 0
     if not 1 <= count <= MAX_WHOLE:
         raise UserError(f"{name} is {value!r}; it must be a whole number of at least 1")
     return count

@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ from renderer.plain import Json, format_ignored
 from renderer.records import dataclass, field
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene
-from renderer.scene.schema import from_table, replace_in_file, setting
+from renderer.scene.schema import EMPTY, from_table, replace_in_file, setting
 
 DEFAULT_SIZE = (640, 360)
 SOURCE_PATTERNS = {
@@ -97,8 +96,8 @@ class BenchTable:
 
     size: tuple[int, int] | None = setting(None, 1, 1 << 14)
     frames: int = setting(1, 1, 10_000, "frames in one run")
-    set: Json = setting(MappingProxyType({}))
-    sweep: dict[str, tuple[Any, ...]] = setting(MappingProxyType({}))
+    set: Json = setting(EMPTY)
+    sweep: dict[str, tuple[Any, ...]] = setting(EMPTY)
 
     def __post_init__(self) -> None:
         if not 1 <= math.prod(map(len, self.sweep.values())) <= MAX_CASES:

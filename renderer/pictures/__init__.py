@@ -11,17 +11,16 @@ import pkgutil
 from dataclasses import is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from renderer.errors import InputError, UserError
 from renderer.formats.images import PICTURE_SUFFIXES, holds_recipe, read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import ASSETS, find_input, missing_input
 from renderer.pictures.picture import AnyPicture
-from renderer.plain import format_value, is_finite_number
+from renderer.plain import Json, format_value, is_finite_number
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Inspect, Scene, ToneMapping
-from renderer.scene.schema import from_table, to_table
+from renderer.scene.schema import PictureSettings, from_table, to_table
 from renderer.system.arguments import MAX_SECONDS
 from renderer.system.files import check_is_text, read_toml
 from renderer.system.profile import stage
@@ -112,7 +111,7 @@ def _load_flames(path: Path, flame: str, film: bool, sheet: bool) -> Scene:
     return _open("flame_sheet", path) if sheet else _open("flame", path, flame, film)
 
 
-def scene_of_table(table: dict[str, Any], path: Path, any_file: bool = False) -> Scene:
+def scene_of_table(table: Json, path: Path, any_file: bool = False) -> Scene:
     """Makes the Scene of a scene file's tables; paths in them are relative to the file's folder. Raises InputError.
 
     `any_file`: the tables come from a user's script, not from a file of strangers, and may name files outside of the
@@ -143,7 +142,7 @@ def scene_of_table(table: dict[str, Any], path: Path, any_file: bool = False) ->
     return replace(scene, notes=picture.notes(settings, table), groups=_groups(table, settings, path))
 
 
-def _groups(table: dict[str, Any], settings: Any, path: Path) -> dict[str, tuple[str, ...]]:
+def _groups(table: Json, settings: PictureSettings, path: Path) -> dict[str, tuple[str, ...]]:
     """The paths of the items of each group; InputError for a path of no item, or one that is in a group before."""
     groups, lists = _table(table, "groups", path), vars(settings).items() if "groups" in table else ()
     known = ((f"{key}[{k}]", v) for key, values in lists if isinstance(values, tuple) for k, v in enumerate(values))
@@ -157,14 +156,14 @@ def _groups(table: dict[str, Any], settings: Any, path: Path) -> dict[str, tuple
     return {name: tuple(members) for name, members in groups.items()}
 
 
-def _table(table: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+def _table(table: Json, key: str, path: Path) -> Json:
     value = table.get(key, {})
     if not isinstance(value, dict):
         raise InputError(f"{path}: {key} is {format_value(value)}; it must be a table")
     return value
 
 
-def _size(table: dict[str, Any], path: Path) -> tuple[int, int] | None:
+def _size(table: Json, path: Path) -> tuple[int, int] | None:
     size = table.get("size")
     if size is None:
         return None
@@ -173,7 +172,7 @@ def _size(table: dict[str, Any], path: Path) -> tuple[int, int] | None:
     return tuple(size)
 
 
-def make_recipe(scene: Scene, folder: Path, **facts: object) -> dict[str, Any]:
+def make_recipe(scene: Scene, folder: Path, **facts: object) -> Json:
     """Returns the recipe for an exported PNG: the scene with paths relative to `folder`, and `facts` of the drawing."""
     tables = {
         "title": scene.title,
@@ -190,12 +189,12 @@ def make_recipe(scene: Scene, folder: Path, **facts: object) -> dict[str, Any]:
     return {"rayfold": RECIPE_VERSION, "scene": tables, **facts}
 
 
-def tone_table(scene: Scene, folder: Path | None = None) -> dict[str, Any]:
+def tone_table(scene: Scene, folder: Path | None = None) -> Json:
     """Returns the tone settings that differ from the picture's defaults; paths are relative to `folder`."""
     return to_table(scene.tone, folder, picture_class(scene.picture).tone)
 
 
-def _of_recipe(recipe: dict[str, Any], path: Path) -> Scene:
+def _of_recipe(recipe: Json, path: Path) -> Scene:
     """Makes the Scene of a recipe, with its size, samples and time. InputError for a damaged or unknown recipe."""
     scene, version = recipe.get("scene"), recipe.get("rayfold")
     if not isinstance(scene, dict):

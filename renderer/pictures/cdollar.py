@@ -47,7 +47,7 @@ def open_file(path: Path) -> Scene:
     return Scene(path, path.stem, "cdollar", settings, Picture.tone)
 
 
-def settings_class(compilation: Compilation, program: str) -> type:
+def settings_class(compilation: Compilation, program: str) -> type[Settings]:
     """A frozen dataclass with a field for each parameter of main that the picture does not pass."""
     function = main_function(compilation)
     if not is_picture(function):
@@ -72,7 +72,7 @@ def settings_class(compilation: Compilation, program: str) -> type:
     return extended("ProgramSettings", Settings, fields)
 
 
-def default_numbers(compilation: Compilation, parameter: Parameter, type_: Data) -> tuple[Any, ...]:
+def default_numbers(compilation: Compilation, parameter: Parameter, type_: Data) -> tuple[float, ...]:
     """The default of a parameter of main; zeros without one."""
     if parameter.default is None:
         return tuple(PYTHON_TYPES[t](0) for t in component_types(type_))
@@ -97,13 +97,12 @@ class Picture(BasePicture[Settings]):
         self._compilation: Compilation | None = None  # the program as compiled for the last draw
 
     @classmethod
-    def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:
+    def read_settings(cls, table: object, context: str, folder: Path | None) -> Settings:
         """The settings of the program that a table names, from that table. Raises InputError."""
         rest = {k: v for k, v in table.items() if k == "program"} if isinstance(table, dict) else table
         common = from_table(Settings, rest, context, folder)
         compilation = load_program(Path(common.program), NumpyTarget)
-        settings: Settings = from_table(settings_class(compilation, common.program), table, context, folder)
-        return settings
+        return from_table(settings_class(compilation, common.program), table, context, folder)
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the picture, or a tile of it."""

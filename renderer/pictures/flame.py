@@ -31,7 +31,7 @@ from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temp
 from renderer.flames.xml.read import FLAM3_DEFAULTS, FileEntry, read_library
 from renderer.formats.images import linear_to_srgb
 from renderer.gpu import DeviceContext
-from renderer.pictures.picture import AccumulatingPicture, Chunk, ExtraSteps, Frame, Size, Tile
+from renderer.pictures.picture import AccumulatingPicture, Chunk, ChunkResults, ExtraSteps, Frame, Size, Tile
 from renderer.plain import format_value, parse_whole
 from renderer.records import dataclass, replace
 from renderer.scene.scene import Scene, ToneMapping
@@ -163,6 +163,11 @@ def _make_plan(settings: Settings, size: Size, time: float, tile: Tile) -> _Plan
     return _Plan(settings, size, tile, passes, make_schedule(samples, size), flame, grid)
 
 
+def _first_time(settings: Settings) -> float:
+    """The time of the first key frame; plans that need no time use it, because all frames have as many samples."""
+    return settings.keyframes[0].time if settings.keyframes else 0.0
+
+
 def _whole_grid(settings: Settings, size: Size) -> BucketGrid:
     return BucketGrid.for_tile(settings, size, (0, 0, *size))
 
@@ -171,7 +176,7 @@ def _game_bytes(settings: Settings, size: Size) -> tuple[int, int]:
     """Bytes of the chaos game of a whole picture, and of its sums alone; hits that are counted double them."""
     buckets = _whole_grid(settings, size).rect.buckets
     copies = 16 * buckets * max(1, min(os.cpu_count() or 1, MAX_PRIVATE_BYTES // (16 * buckets)))
-    samples, weights = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+    samples, weights = make_temporal_samples(settings, _first_time(settings))
     games = 1 + any(each.needs_hit_counts for each in make_passes(samples, weights))
     return games * (copies + 32 * buckets), games * 32 * buckets
 
@@ -336,7 +341,7 @@ class Picture(AccumulatingPicture[Settings]):
     @classmethod
     def planned_samples(cls, settings: Settings, size: Size) -> int:
         """Batches of all passes."""
-        samples, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+        samples, _ = make_temporal_samples(settings, _first_time(settings))
         return middle_sample(samples).flame.passes * make_schedule(samples, size).batches
 
     def fraction_done(self, drawn: int, total: int) -> float:
@@ -356,13 +361,13 @@ class Picture(AccumulatingPicture[Settings]):
         """At most `max_count` chunks (k, n); [] for unfinished pictures, whose bad values are not replaced."""
         if samples != self.sample_count(settings, size):
             return []
-        temporal, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+        temporal, _ = make_temporal_samples(settings, _first_time(settings))
         count = min(max_count, make_schedule(temporal, size).chains // BLOCK)
         return [(k, count) for k in range(count)]
 
     def draw_chunk(
         self, settings: Settings, size: Size, time: float, chunk: Chunk, extra_steps: ExtraSteps
-    ) -> dict[str, Any]:
+    ) -> ChunkResults:
         """The partial results of chunk k of n, by pass: sums (buckets, 4) uint64, bad values, hits if counted.
 
         `extra_steps` are the steps of each pass that missing_steps() returned. A chunk that the device still holds is
@@ -391,7 +396,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._merged = []
         self._start(_make_plan(settings, size, time, (0, 0, *size)))
 
-    def merge(self, drawn: dict[str, Any]) -> None:
+    def merge(self, drawn: ChunkResults) -> None:
         """Add the partial results of one chunk."""
         if self._merged:
             pairs = zip(self._merged, drawn["passes"], strict=True)

@@ -2,10 +2,9 @@
 
 After Kass, Lefohn and Owens (Interactive Depth of Field Using Simulated Diffusion, 2006): a pixel's circle of confusion
 (CoC: the disc over which the lens spreads a point) sets the conductance of a heat equation, and one implicit time step
-of the equation blurs the pinhole picture. `separable` takes the
-step along rows, then along columns: thousands of tridiagonal systems in one launch. `full` takes it in both directions
-at once: one band matrix, whose half bandwidth is the picture's short side. It is not symmetric, because each pixel
-gathers with the circle of that pixel.
+of the equation blurs the pinhole picture. `separable` takes the step along rows, then along columns: thousands of
+tridiagonal systems in one launch. `full` takes it in both directions at once: one band matrix, whose half bandwidth is
+the picture's short side. It is not symmetric, because each pixel gathers with the circle of that pixel.
 """
 
 from collections.abc import Callable
@@ -18,8 +17,8 @@ from renderer.errors import InputError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.numerics.band_lu import BandedBatch, factor_for
 from renderer.pictures import SCENE_SUFFIXES, load, raytrace
+from renderer.pictures.picture import Frame, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
-from renderer.pictures.picture import Size, Tile
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
 from renderer.records import dataclass, replace
@@ -121,19 +120,22 @@ class Picture(BasePicture[Settings]):
         self._coc_diameters = self.device.kernel("images/circle_of_confusion.cu", "coc_diameters", **constants)
         self._source_path = path
 
-    def _draw_one(self, settings: Settings, kind: str, size: Size) -> Any:
+    def _draw_one(self, settings: Settings, kind: str, size: Size) -> Frame:
         """Draw a sample; return the frame (height, width, 4) of `kind`, any value of Settings.show but "compare"."""
         base = replace(self._traced, samples=settings.samples, seed=settings.seed)
         lens = settings.view
         if kind == "thin_lens":
             through = replace(base, lens_radius=lens.lens_radius, focus_distance=lens.focus_distance)
             return self._lens.draw(through, size, 0.0)
-        sharp: Any = self._pinhole.draw(base, size, 0.0)
+        sharp = self._pinhole.draw(base, size, 0.0)
         if kind == "pinhole":
             return sharp
         make: Any = {"separable": _SeparableBlur, "full": _FullBlur, "coc": _show_coc}[kind]
         key = settings.source, lens, kind, size
-        return self.cached("blur", key, lambda: make(self, self._circles(settings, size), size))(sharp)
+        blur: Callable[[Frame], Buffer] = self.cached(
+            "blur", key, lambda: make(self, self._circles(settings, size), size)
+        )
+        return blur(sharp)
 
     def _circles(self, settings: Settings, size: Size) -> Buffer:
         """Compute the diameters (height, width) of the circles of confusion, in pixels."""
@@ -146,7 +148,7 @@ class Picture(BasePicture[Settings]):
         self._coc_diameters(width * height, view[()], *numbers, *self._geometry.kernel_args, diameters)
         return diameters
 
-    def _blit(self, source: Buffer, size: Size, column: int, tile: Tile) -> None:
+    def _blit(self, source: Frame, size: Size, column: int, tile: Tile) -> None:
         """Copy a frame of `size` to a column of the picture, clipped to the tile."""
         left, top, width, height = tile
         self.kernels["blit_frame"](width * height, source, *size, column, self._frame, width, height, left, top)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -16,8 +16,12 @@ from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.images.algorithm_view import CHANNELS, AlgorithmView
+from renderer.plain import Json
 from renderer.scene.scene import COLOR, Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table
+
+if TYPE_CHECKING:
+    from renderer.raytracing.path_trace import Ray
 
 Size = tuple[int, int]  # width, height in pixels
 Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
@@ -26,6 +30,7 @@ Point = tuple[float, float]  # fractions of a picture's width and height
 CENTER: Point = (0.5, 0.5)
 MAX_TEXTURE_SIDE = 1 << 14  # pixels of a texture's side that most GL drivers allow
 Chunk = tuple[int, ...]  # a range of a picture's samples, as chunks() numbers them
+ChunkResults = dict[str, Any]  # of draw_chunk(), for merge() of the same kind of picture: arrays and counts by name
 ExtraSteps = tuple[tuple[int, ...], ...]  # the answers of missing_steps() so far
 AnySettings = TypeVar("AnySettings", bound=PictureSettings)
 Made = TypeVar("Made")  # a cached value
@@ -85,7 +90,7 @@ class Picture(Generic[AnySettings]):
         return {}
 
     @classmethod
-    def notes(cls, settings: AnySettings, table: dict[str, Any]) -> tuple[str, ...]:
+    def notes(cls, settings: AnySettings, table: Json) -> tuple[str, ...]:
         """Sentences on the choices made for these settings, which a scene file's `table` holds."""
         return ()
 
@@ -165,7 +170,7 @@ class Picture(Generic[AnySettings]):
         """The first scene time that the frame drawn last shows, and the first of the next frame, in seconds."""
         return -math.inf, math.inf
 
-    def continue_from(self, before: "Picture[Any]") -> None:
+    def continue_from(self, before: "AnyPicture") -> None:
         """Go on from the state of the window's picture `before`, of the same scene before an edit of its files."""
 
     def readable_samples(self, settings: AnySettings) -> int:
@@ -203,7 +208,7 @@ class Picture(Generic[AnySettings]):
         """
         raise NotImplementedError
 
-    def source_picture(self, settings: AnySettings, size: Size) -> "tuple[Picture[Any], PictureSettings, Size] | None":
+    def source_picture(self, settings: AnySettings, size: Size) -> "tuple[AnyPicture, PictureSettings, Size] | None":
         """Return the picture that this one post-processes, with its settings and size; None if there is none.
 
         The window draws that picture in tiles and calls postprocess() with its frame.
@@ -242,7 +247,7 @@ class Picture(Generic[AnySettings]):
         """
         raise NotImplementedError
 
-    def trace_paths(self, settings: AnySettings, size: Size, x: int, y: int, samples: int) -> list[Any]:
+    def trace_paths(self, settings: AnySettings, size: Size, x: int, y: int, samples: int) -> "list[Ray]":
         """Return the rays of the first `samples` samples of pixel (x, y); [] for a picture without rays."""
         return []
 
@@ -261,7 +266,7 @@ class Picture(Generic[AnySettings]):
         """
         return float("inf")
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Json:
         """Statistics of the last draw, for panels and records; may read from the device."""
         return {}
 
@@ -282,7 +287,7 @@ class Picture(Generic[AnySettings]):
 
     def draw_chunk(
         self, settings: AnySettings, size: Size, time: float, chunk: Chunk, extra_steps: ExtraSteps
-    ) -> dict[str, Any]:
+    ) -> ChunkResults:
         """Draw one chunk; return its results for merge(). `extra_steps` are the answers of missing_steps() so far."""
         raise NotImplementedError
 
@@ -290,7 +295,7 @@ class Picture(Generic[AnySettings]):
         """Begin to merge the chunks of a picture."""
         raise NotImplementedError
 
-    def merge(self, drawn: dict[str, Any]) -> None:
+    def merge(self, drawn: ChunkResults) -> None:
         """Add the results of draw_chunk(); chunks may come in any order."""
         raise NotImplementedError
 
@@ -364,7 +369,7 @@ class AccumulatingPicture(Picture[AnySettings]):
         other._drawn, other.samples, other._cache = None, 0, {}
         return other
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Json:
         """The number of samples."""
         return {"samples": self.samples}
 

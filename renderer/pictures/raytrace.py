@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from operator import is_not
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.images.tone_mapping import compile_tonemap_ahead
-from renderer.pictures.picture import CENTER, AccumulatingPicture, Chunk, ExtraSteps, Frame, Point, Size, Tile
-from renderer.plain import quoted
+from renderer.pictures.picture import CENTER, AccumulatingPicture, Chunk, ChunkResults, ExtraSteps, Frame, Size, Tile
+from renderer.plain import Json, quoted
 from renderer.raytracing import film
 from renderer.raytracing.cryptomatte import draw_mattes, matte_bytes, metadata
 from renderer.raytracing.geometry import Geometry
@@ -36,14 +36,13 @@ from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.models.from_model import TONE, open_file, play_animation, show_variant
 from renderer.raytracing.models.gltf_shapes import not_drawn
 from renderer.raytracing.path_trace import Ray, trace_path
-from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
+from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers, buffers_key
 from renderer.raytracing.schedule_trial import Candidate, Trial, remembered, trial_key
-from renderer.raytracing.schedules import SCHEDULES, SceneArgs, Schedule, Wavefront, rival_schedules, with_schedule
+from renderer.raytracing.schedules import SCHEDULES, Compiled, Schedule, Wavefront, rival_schedules, with_schedule
 from renderer.raytracing.settings import LIGHT_SETTINGS, MAX_DEPTH, SHAPE_GROUPS, Settings
 from renderer.raytracing.shapes import geometry_bytes
 from renderer.raytracing.stage_trace import StageTrace, stencil_view, trace_stages
 from renderer.raytracing.traversal_cost import VIEWS, count_traversal, geometry_levels, traversal_view
-from renderer.raytracing.volumes import samples_segments
 from renderer.scene.scene import ToneMapping
 from renderer.system.profile import stage
 
@@ -73,7 +72,7 @@ class Picture(AccumulatingPicture[Settings]):
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
         self.device = gpu.device
-        self._kernels: dict[tuple[object, ...], dict[str, Any]] = {}  # by compile-time constants
+        self._kernels: dict[tuple[object, ...], Compiled] = {}  # by schedule and compile-time constants
         self._geometry_key: tuple[object, ...] | None = None
         self._lights_key: tuple[object, ...] | None = None
         self._guide_key: tuple[object, ...] | None = None
@@ -99,7 +98,7 @@ class Picture(AccumulatingPicture[Settings]):
         return dict(total)
 
     @classmethod
-    def notes(cls, settings: Settings, table: dict[str, Any]) -> tuple[str, ...]:
+    def notes(cls, settings: Settings, table: Json) -> tuple[str, ...]:
         """A sentence for each shape that has a name and no instance, and one for a scene without light."""
         instanced = {name for _, item in settings.items("instances", "scattered") for name in item.shapes}
         named = [(where, shape.name) for where, shape in settings.items(*SHAPE_GROUPS, "models") if shape.name]
@@ -149,6 +148,7 @@ class Picture(AccumulatingPicture[Settings]):
         with stage("building"):
             lights = self._update_lights(settings)
         self._update_guide(settings)
+        # Where "auto" has rivals: the schedule that won an earlier trial, or else a trial (schedule_trial.py).
         rivals, key = rival_schedules(self.device, wanted, settings.schedule, ray_count), ""
         if rivals:
             constants = self._constants(settings, self._geometry) | lights.constants
@@ -157,13 +157,13 @@ class Picture(AccumulatingPicture[Settings]):
             if best in (*rivals, settings.schedule):
                 settings, rivals = settings.with_schedule(best), []
         self._settings = settings
-        rays_key = self._buffers_key(settings, tile)
-        if self._rays_key != rays_key:
-            self._rays, self._rays_key = RayBuffers(self.device, *rays_key), rays_key
+        if self._rays_key != buffers_key(settings, tile[2:]):
+            self._rays = RayBuffers(self.device, settings, tile[2:])
+            self._rays_key = self._rays.key
             self._film = film.Film(self.device, self._rays.film, self._rays.sample)
-        shape = self._rays.padded_count, pass_floats(settings)
-        if [buffer.shape for buffer in self._passes] != [shape] * settings.light_passes:
-            self._passes = (self.device.buffer(shape),) if settings.light_passes else ()
+        pass_shapes = [(self._rays.padded_count, pass_floats(settings))] * settings.light_passes  # one or none
+        if [buffer.shape for buffer in self._passes] != pass_shapes:
+            self._passes = tuple(map(self.device.buffer, pass_shapes))
         for buffer in self._passes:
             buffer.fill(0)
         self._schedule = self._open_schedule(settings, self._rays)
@@ -175,15 +175,6 @@ class Picture(AccumulatingPicture[Settings]):
         self._floor = MAX_FLOOR
         if settings.noise_threshold:
             self._floor = sample_floor(self._geometry.primitives.bounds, self._uploaded_rows, lights)
-
-    @staticmethod
-    def _buffers_key(settings: Settings, tile: Tile) -> tuple[Size, int, str, str, int, bool, int]:
-        """Returns the arguments of RayBuffers after the device."""
-        return (
-            tile[2:], settings.max_depth, settings.stencil, settings.schedule,
-            2 if settings.has_instances or settings.models else 1, settings.keeps_variance,
-            2 if samples_segments(settings) else 1,
-        )  # fmt: skip
 
     def _open_schedule(self, settings: Settings, rays: RayBuffers) -> Schedule:
         """Returns the schedule of the settings, compiled."""
@@ -203,7 +194,7 @@ class Picture(AccumulatingPicture[Settings]):
 
         def open_rival(name: str) -> Candidate:
             rival = self._settings.with_schedule(name)
-            rays = RayBuffers(self.device, *self._buffers_key(rival, tile), film_of=self._rays)
+            rays = RayBuffers(self.device, rival, tile[2:], film_of=self._rays)
             return Candidate(name, self._open_schedule(rival, rays), rays)
 
         first = Candidate(self._settings.schedule, self._schedule, self._rays)
@@ -213,7 +204,7 @@ class Picture(AccumulatingPicture[Settings]):
         """The settings with "auto" replaced by a guess of the fastest schedule."""
         return with_schedule(self.device, settings, geometry, ray_count, self._material_rows(settings, geometry))
 
-    def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, Any]:
+    def _constants(self, settings: Settings, geometry: Geometry) -> dict[str, object]:
         """Returns the compile-time constants of the schedule's kernels, without LightSampler.constants."""
         rows = self._material_rows(settings, geometry)
         device = self.device.properties.scalar_threads, rows, self.device.has_graphs
@@ -287,7 +278,8 @@ class Picture(AccumulatingPicture[Settings]):
         """Returns the largest relative error of a pixel or block (films.cu), if the last sample estimated it."""
         return self._noise if self._settings.noise_threshold else float("inf")
 
-    def _scene_args(self) -> SceneArgs:
+    def _scene_args(self) -> tuple[Buffer, ...]:
+        """The kernel arguments SCENE_PARAMS of shaders/raytracing/scene.h."""
         return *self._geometry.kernel_args, *self._guide, self._materials, self._lights.buffer, *self._passes
 
     def _update_geometry(self, settings: Settings, before_build: Callable[[Geometry], None] = lambda _: None) -> None:
@@ -337,7 +329,7 @@ class Picture(AccumulatingPicture[Settings]):
         if settings.guiding_photons:
             rows, constants = self._uploaded_rows, self._scene_constants(settings)
             with stage("building"):
-                self._guide = (train_guide(self.device, settings, self._geometry, rows, self._lights, constants),)
+                self._guide = (train_guide(settings, self._geometry, rows, self._lights, constants),)
 
     def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[Chunk]:
         """Chunks (first range, end, samples of the picture); [] with a noise threshold, by which pixels stop early.
@@ -350,7 +342,7 @@ class Picture(AccumulatingPicture[Settings]):
 
     def draw_chunk(
         self, settings: Settings, size: Size, time: float, chunk: Chunk, extra_steps: ExtraSteps
-    ) -> dict[str, Any]:
+    ) -> ChunkResults:
         """Draws a chunk; returns the film of each range by its index, and the samples of the picture."""
         begin, end, samples = chunk
         self.restart()
@@ -368,7 +360,7 @@ class Picture(AccumulatingPicture[Settings]):
         self.begin_if_changed(settings, size, time, (0, 0, *size))
         self._unmerged = {}
 
-    def merge(self, drawn: dict[str, Any]) -> None:
+    def merge(self, drawn: ChunkResults) -> None:
         """Adds the ranges of a chunk. Chunks may come in any order; their ranges are merged in ascending order."""
         self._unmerged |= drawn["films"]
         while (index := film.range_count(self.samples)) in self._unmerged:
@@ -439,7 +431,7 @@ class Picture(AccumulatingPicture[Settings]):
         distance = float(out.read()[0])
         return distance if np.isfinite(distance) else None
 
-    def algorithm(self, name: str, settings: Settings, size: Size, at: Point = CENTER) -> AlgorithmView:
+    def algorithm(self, name: str, settings: Settings, size: Size, at: tuple[float, float] = CENTER) -> AlgorithmView:
         """The stencil of active rays by bounce, the traversal cost of camera rays, or the light picks of a pixel."""
         if name == "stencil":
             return stencil_view(self.trace_stages(settings, size))
@@ -448,12 +440,12 @@ class Picture(AccumulatingPicture[Settings]):
             x, y = (min(int(fraction * n), n - 1) for fraction, n in zip(at, size, strict=True))
             return self._light_view(settings, size, (x, y))
         params = launch_params(settings, size, (0, 0, *size))
-        counts = count_traversal(self.device, self._geometry, params[()], size, self._scene_constants(settings))
+        counts = count_traversal(self._geometry, params[()], size, self._scene_constants(settings))
         shown, levels = counts[VIEWS.index(name)], geometry_levels(self._geometry)
         return traversal_view(name, shown, levels, params, settings.projection)
 
     def _with_geometry(self, settings: Settings, size: Size) -> Settings:
-        """Updates the geometry; returns the settings with the schedule for a picture of `size`, which is not compiled."""
+        """Updates the geometry; returns the settings with the schedule of a picture of `size`; compiles nothing."""
         self._update_geometry(settings)
         return self._with_schedule(settings, self._geometry, size[0] * size[1])
 
@@ -479,7 +471,7 @@ class Picture(AccumulatingPicture[Settings]):
         for sample in range(samples):
             tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
             arguments = tracer._settings, tracer._params, tracer._scene_args(), far
-            rays += trace_path(self.device, tracer._schedule, tracer._rays, *arguments)
+            rays += trace_path(tracer._schedule, *arguments)
         return rays
 
     def _stage_tracer(self, purpose: str, settings: Settings) -> tuple["Picture", Settings]:
@@ -503,7 +495,7 @@ class Picture(AccumulatingPicture[Settings]):
             tracer._draw_sample(sample, 0)  # warm-up: the times exclude compilers and cold caches
         tracer._params["sample_index"], tracer._params["first_sample"] = sample, 0
         arguments = tracer._settings, size, tracer._params, tracer._scene_args()
-        return trace_stages(self.device, tracer._schedule, *arguments)
+        return trace_stages(tracer._schedule, *arguments)
 
     def _aov_kernel(self, entry: str, settings: Settings, source: str = "layers") -> Kernel:
         constants = self._scene_constants(settings) | UNREAD_BY_AOVS

@@ -10,7 +10,7 @@ from copy import copy
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import read_exr, read_pixels
@@ -20,8 +20,9 @@ from renderer.gpu.compilation import result, start_thread
 from renderer.gpu.gl import Texture
 from renderer.images.algorithm_view import AlgorithmView
 from renderer.paths import ASSETS, is_bundled, temporary_directory
-from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, Point, Size, Tile
+from renderer.pictures.picture import CENTER, MAX_TEXTURE_SIDE, AnyPicture, Point, Size, Tile
 from renderer.pictures.picture import Picture as BasePicture
+from renderer.plain import Json
 from renderer.records import dataclass, extended, fields, replace
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import EMPTY, PictureSettings, from_table, required_file, setting, to_table
@@ -84,12 +85,9 @@ def open_file(path: Path) -> Scene:
     for file in sorted(path.parent.glob(f"*{path.suffix}")) if is_image else ():
         if match := TAB_FILE.fullmatch(file.stem):
             files[f"buffer_{match[1].lower()}" if match[1] else "common"] = file.name
+    others = {file.name for file in path.parent.glob(f"*{path.suffix}")} - {path.name}
     included = INCLUDE.search(read_text(path, MAX_BYTES))
-    if (
-        included
-        and included[1] != path.name
-        and included[1] in {file.name for file in path.parent.glob(f"*{path.suffix}")}
-    ):
+    if included and included[1] in others:
         files["common"] = included[1]
     settings = Picture.read_settings(files, str(path), path.parent)
     title = (resolve(path).parent.name or path.stem) if len(files) > 1 else path.stem
@@ -149,10 +147,11 @@ class Picture(BasePicture[Settings]):
         self._time = 0.0  # scene time of the last draw, in seconds
 
     @classmethod
-    def read_settings(cls, table: Any, context: str, folder: Path | None) -> Settings:
+    def read_settings(cls, table: object, context: str, folder: Path | None) -> Settings:
         """The settings of the shader that a table names, from that table. Raises InputError."""
         common = {k: v for k, v in table.items() if k in BASE_FIELDS} if isinstance(table, dict) else table
-        base: Settings = from_table(Settings, common, context, folder)
+        base = from_table(Settings, common, context, folder)
+        assert isinstance(table, dict), "from_table() refuses what is no table"
         unknown = sorted(base.channels.keys() - set(TAB_KEYS.values()) - {"common"})
         if unknown:
             raise InputError(f"{context}: channels has {unknown[0]!r}; allowed are {', '.join(TAB_KEYS.values())}")
@@ -160,11 +159,10 @@ class Picture(BasePicture[Settings]):
         remember_links(Path(base.image), dict.fromkeys(map(Path, program.images)))
         present = settings_class(program.uniforms)
         kept = {key: value for key, value in table.items() if folder is None or not present.is_stale(key, value)}
-        settings: Settings = from_table(present, kept, context, folder)
-        return settings
+        return from_table(present, kept, context, folder)
 
     @classmethod
-    def notes(cls, settings: Settings, table: dict[str, Any]) -> tuple[str, ...]:
+    def notes(cls, settings: Settings, table: Json) -> tuple[str, ...]:
         """The program's notes, and a sentence for each value of a uniform that the shader does not have."""
         frames = table.get("animation", {}).get("keyframes", ())
         rows = [table.get("settings", {}), *(frame.get("set", {}) for frame in frames)]
@@ -205,7 +203,7 @@ class Picture(BasePicture[Settings]):
         frame = passes.frame if passes is not None else -1
         return max(frame, 0) / settings.rate, (frame + 1) / settings.rate
 
-    def continue_from(self, before: BasePicture[Any]) -> None:
+    def continue_from(self, before: AnyPicture) -> None:
         """The buffers and their frame go on, as on shadertoy.com."""
         if isinstance(before, Picture):
             self._shared.before = before._shared.passes or before._shared.before

@@ -153,9 +153,8 @@ class Geometry:
     def _upload_attributes(self, attributes: np.ndarray) -> None:
         """Uploads the vertex attributes (m, float4s, 4), and on the first call the textures."""
         if not self._textures:
-            textures = TextureArrays(
-                [texture_slots(*self._scene_maps), *((materials_of(model), model.textures) for model in self.models)]
-            )
+            of_models = [(materials_of(model), model.textures) for model in self.models]
+            textures = TextureArrays([texture_slots(*self._scene_maps), *of_models])
             has_maps = any(material.has_maps for material in self._scene_maps[0])
             self._texture_constants = textures.constants | {
                 "FLOAT4S_PER_PRIMITIVE": attributes.shape[1], "SPHERE_TEXTURES": int(has_maps and self.has_spheres)
@@ -179,9 +178,8 @@ class Geometry:
         for group in settings.scattered:
             chosen, matrices = scatter(group)
             shape_of = np.array([index(name) for name in group.shapes])[chosen]
-            groups.append(
-                InstanceTransforms(shape_of, np.full(len(chosen), material[group.material]), matrices, matrices)
-            )
+            materials = np.full(len(chosen), material[group.material])
+            groups.append(InstanceTransforms(shape_of, materials, matrices, matrices))
         if instanced := self.shapes.instanced if self.shapes else []:
             shape_of = np.array([index(name) for name, *_ in instanced])
             opening, closing = (np.array([row[k] for row in instanced]) for k in (1, 2))

@@ -4,7 +4,7 @@ Instance and Scattered are the tables [[instances]] and [[scattered]] of a scene
 InstanceTransforms, from which bvh/instances.py builds the top-level BVH.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Instance:
 
     @property
     def shapes(self) -> tuple[str, ...]:
-        """The shape, as Scattered has them."""
+        """The shape as a tuple, so that code for Scattered serves instances too."""
         return (self.shape,)
 
 
@@ -88,15 +88,14 @@ def rotation_matrix(rotation_degrees: Point) -> np.ndarray:
     return np.asarray(about_z @ about_y @ about_x)
 
 
-def placement(item: Any) -> np.ndarray:
-    """Returns the transform (3, 4) float64 that scales, rotates and moves by the fields of these names."""
-    scale = np.multiply(item.scale, getattr(item, "scale_xyz", (1.0, 1.0, 1.0)))
-    return np.column_stack([rotation_matrix(item.rotation_degrees) * scale, item.position])
+def placement(scale: float, rotation_degrees: Point, position: Point, scale_xyz: Point = (1.0, 1.0, 1.0)) -> np.ndarray:
+    """Returns the transform (3, 4) float64 that scales, then rotates as rotation_matrix(), then moves."""
+    return np.column_stack([rotation_matrix(rotation_degrees) * np.multiply(scale, scale_xyz), position])
 
 
 def instance_matrix(instance: Instance) -> np.ndarray:
     """Returns the transform (3, 4) float64 from shape to world space."""
-    out = placement(instance)
+    out = placement(instance.scale, instance.rotation_degrees, instance.position, instance.scale_xyz)
     if instance.matrix:
         inner = np.reshape(instance.matrix, (3, 4))
         out = np.concatenate([out[:, :3] @ inner[:, :3], (out[:, :3] @ inner[:, 3] + out[:, 3])[:, None]], 1)

@@ -20,7 +20,6 @@ from renderer.raytracing.material_files import MATERIAL_FILES, MATERIALS, SIMD8_
 from renderer.raytracing.materials import MATERIAL, material_rows
 from renderer.raytracing.ray_buffers import WORD_RAYS, WORDS_PER_WARP, block_counts
 from renderer.raytracing.settings import Settings
-from renderer.raytracing.volumes import has_volumes, samples_segments
 
 REGENERATE_AT_MOST = 0  # a warp starts new paths when at most this number of its paths is active
 KERNEL_FILES = {  # by the name of the generated source: files in shaders/raytracing that follow the dispatch
@@ -207,10 +206,10 @@ def compile_constants(
         "GUIDING": int(settings.guiding_photons > 0),
         "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(has_environment(settings)),
-        "VOLUMES": int(has_volumes(settings)),
+        "VOLUMES": int(settings.has_volumes),
         "CAUSTICS": int(len(ball_rows(settings)) > 0 or bool(sampled_meshes(settings))),
         "CAUSTIC_MESHES": int(bool(sampled_meshes(settings))),
-        "EQUIANGULAR": int(samples_segments(settings)),
+        "EQUIANGULAR": int(settings.samples_segments),
         "LIGHT_PROFILES": int(any(light.file for light in settings.point_lights)),
         **optional,
         "LaunchParams": LAUNCH_PARAMS,

@@ -13,14 +13,13 @@ import numpy as np
 from renderer.gpu.device import Buffer
 from renderer.raytracing.ray_buffers import BLOCK, block_counts, padded_rays
 from renderer.raytracing.settings import OTHER_LIGHTS, Settings
-from renderer.raytracing.volumes import has_volumes
 
 LOBE_FLOATS, FLOATS_PER_PASS = 8, 6  # sizes of a ray's record, the same in light_passes.h
 
 
 def lobe_passes(settings: Settings) -> list[str]:
     """Returns the names of the passes by lobe, in the kernels' order; [] without light passes."""
-    lobes = ["diffuse", "specular", "transmission", *(["volume"] if has_volumes(settings) else [])]
+    lobes = ["diffuse", "specular", "transmission", *(["volume"] if settings.has_volumes else [])]
     names = ["emission", *(f"{lobe}_{kind}" for lobe in lobes for kind in ("direct", "indirect"))]
     return names if settings.light_passes else []
 

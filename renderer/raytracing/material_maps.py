@@ -33,7 +33,7 @@ PACKED = ("metallic_roughness", "normal", "clearcoat_normal", "anisotropy")  # m
 SLOTS = {"color": "base_color", "emission": "emissive", "bump": "normal"}  # glTF slots by map, where the names differ
 
 
-def _texture_name(help: str = "") -> Any:
+def _texture_name(help: str = "") -> str:
     """Returns a setting that names a texture; `help` is appended to the help text."""
     return setting("", help=NAME_HELP + help, refers_to="textures")
 
@@ -149,6 +149,7 @@ def texture_slots(
         slots = {}
         for word, name in material.maps.items():
             texture = by_name[name]
+            # Maps share a texture's pixels if they agree in all that _pixels() asks of a map.
             key = name, word if word in ("bump", *PACKED) else "", word in COLORS, word == "alpha", material.bump_scale
             if key not in rows:
                 rows[key] = len(converted)
@@ -168,7 +169,8 @@ def texture_slots(
 def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump_scale: float) -> np.ndarray:
     """Returns a texture's pixels (height, width, 4), converted for the map `word`; the array is read-only.
 
-    They are uint8, colors in sRGB and numbers as they are, or linear float32 from 0 to 1.
+    `stamp` makes the cache forget a file that changed. The pixels are uint8, colors in sRGB and numbers as they are, or
+    linear float32 from 0 to 1.
     """
     is_color, space = word in COLORS, texture.color_space
     if texture.file.lower().endswith(".exr"):

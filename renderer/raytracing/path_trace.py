@@ -6,8 +6,7 @@ rays are exactly the rays of the picture's own sample. project() maps them to th
 
 import numpy as np
 
-from renderer.gpu.device import Buffer, Device
-from renderer.raytracing.ray_buffers import RayBuffers
+from renderer.gpu.device import Buffer
 from renderer.raytracing.schedules import SceneArgs, Wavefront
 from renderer.raytracing.settings import Settings
 from renderer.records import dataclass
@@ -29,23 +28,18 @@ class Ray:
     end: tuple[float, float, float]
 
 
-def trace_path(
-    device: Device,
-    schedule: Wavefront,
-    rays: RayBuffers,
-    settings: Settings,
-    params: np.ndarray,
-    scene: SceneArgs,
-    far: float,
-) -> list[Ray]:
+def trace_path(schedule: Wavefront, settings: Settings, params: np.ndarray, scene: SceneArgs, far: float) -> list[Ray]:
     """Draws one sample of a tile of one pixel and returns its rays, in the order of tracing.
 
     `params` are the tile's launch_params(), `scene` the scene's kernel arguments, `far` the largest length of a ray.
     """
     out: list[Ray] = []
+    rays = schedule.rays
+    # Of the pixel's path: whether it continued after the last stage, and its radiance after the last "shade".
     is_active, radiance = False, np.zeros(4, "f4")
 
     def first(buffer: Buffer) -> np.ndarray:
+        """The buffer's row of the only pixel, ray 0."""
         ray: np.ndarray = buffer.read().reshape(-1, 4)[0]
         return ray
 
@@ -55,8 +49,8 @@ def trace_path(
         out.append(Ray(kind, depth, tuple(start.tolist()), tuple(end.tolist())))
 
     for name, depth, mask in schedule.stages(settings, params, scene):
-        device.finish()
-        is_set = mask is not None and bool(mask.read()[0] & 1)
+        schedule.device.finish()
+        is_set = mask is not None and bool(mask.read()[0] & 1)  # the bit of ray 0
         if name == "trace" and is_active:
             length = float(first(rays.hits)[0]) if is_set else far
             is_hit = is_set and length < NO_HIT
@@ -65,6 +59,7 @@ def trace_path(
             radiance = first(rays.radiances)
         if name == "connect" and is_set:
             light = first(rays.shadow_rays[0])
+            # An unoccluded shadow ray adds light to the path.
             kind = "blocked" if np.array_equal(first(rays.radiances), radiance) else "light"
             start = rays.shadow_rays[1].read().reshape(-1, 4)[1] if rays.shadows_have_origins else first(rays.origins)
             add(kind, depth, start, light, float(light[3]))

@@ -2,14 +2,15 @@
 
 Each generator takes a recursion level, which sets the number of primitives. `sphereflake`, `tetra`, `mount`, `gears`,
 `rings` and `tree` follow E. Haines's Standard Procedural Databases (SPD). `menger` is the Menger sponge, and
-attractor() the attractor of an iterated function system. shapes.py calls generate() and attractor().
+attractor() the attractor of an iterated function system. shapes.py calls generate(), attractor() and place().
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from renderer.bvh.primitives import PRIMITIVE, spheres, triangles
+from renderer.bvh.primitives import PRIMITIVE, material_of, radius_of, spheres, triangles
+from renderer.raytracing.instances import Point
 
 # Largest level by kind. At that level the shapes have 0.6, 13, 4, 1/30, 6, 10 and 2 million primitives.
 MAX_LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
@@ -29,6 +30,18 @@ COUNTS: dict[str, Callable[[int], int]] = {  # number of primitives by kind, as 
 def generate(kind: str, level: int) -> np.ndarray:
     """Returns the primitives (m,) PRIMITIVE of a GENERATORS kind at a level, about the origin, of material 0."""
     return GENERATORS[kind](level)
+
+
+def place(primitives: np.ndarray, scale: float, position: Point, material: int, z_up: bool = False) -> None:
+    """Scales and moves primitives (m,) PRIMITIVE and sets their material, in place; `z_up` maps z to y before."""
+    for field in ("v0", "edge1", "edge2"):
+        if z_up:
+            x, y, z = primitives[field][:, :3].T.copy()
+            primitives[field][:, :3] = np.stack([y, z, x], 1)
+        primitives[field][:, :3] *= np.float32(scale)
+    primitives["v0"][:, :3] += np.array(position, "f4")
+    radius_of(primitives)[:] *= np.float32(scale)
+    material_of(primitives)[:] = material
 
 
 def attractor(maps: np.ndarray, level: int, radius: float) -> np.ndarray:
@@ -244,9 +257,8 @@ def tree(level: int) -> np.ndarray:
     # The two branches of a branch, as in SPD: rotations about x and z in degrees, and scale.
     for x_degrees, z_degrees, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
         matrix = np.eye(4)  # for row vectors: rotate about x, then about z, scale, and move to the parent's tip
-        about_x, about_z = (
-            _rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], x_degrees), (np.eye(3)[2], z_degrees))
-        )
+        about_x = _rotation(np.array([1.0, 0, 0]), np.radians(x_degrees)).T
+        about_z = _rotation(np.array([0, 0, 1.0]), np.radians(z_degrees)).T
         matrix[:3, :3] = about_x @ about_z * shrink
         matrix[3, 2] = 1
         branches.append(matrix)

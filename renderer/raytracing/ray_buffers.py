@@ -5,6 +5,7 @@ kernel; a stencil word has a bit for each ray of a block of 8 x 4 pixels, unless
 """
 
 from renderer.gpu.device import Buffer, Device
+from renderer.raytracing.settings import Settings
 
 GROUP_SIZE = 128  # threads of a group; each has one ray of the group's four stencil words
 MAX_DEPTHS = 16  # depths whose active rays are counted for the report; the same in raytrace.cu
@@ -25,13 +26,20 @@ def padded_rays(size: tuple[int, int]) -> int:
     return -(-columns * rows // WORDS_PER_GROUP) * WORDS_PER_GROUP * WORD_RAYS
 
 
-class RayBuffers:
-    """The film of a tile of `size` (width, height) pixels, and the path state that a schedule needs.
+def buffers_key(settings: Settings, size: tuple[int, int]) -> tuple[object, ...]:
+    """Returns what RayBuffers depend on: buffers may be used again for a picture with an equal key."""
+    return (
+        size, settings.max_depth, settings.stencil, settings.schedule, settings.has_instances or bool(settings.models),
+        settings.keeps_variance, settings.samples_segments,
+    )  # fmt: skip
 
-    `float4s_per_hit` is 2 for scenes with instances. `float4s_per_contribution` is 2 if shadow rays may start elsewhere
-    than at the path's vertex (equiangular.h). All float4 buffers are (count, 4) float32. The film is the mean and, if
-    `keeps_variance`, the sum of squared deviations, each (height, width, 4). `film_of` are buffers of another schedule
-    for the same picture, whose film these share.
+
+class RayBuffers:
+    """The film of a tile of `size` (width, height) pixels, and the path state that the settings' schedule needs.
+
+    All float4 buffers are (count, 4) float32. The film is the mean and, if the settings keep the variance, the sum of
+    squared deviations, each (height, width, 4). `film_of` are buffers of another schedule for the same picture, whose
+    film these share.
 
     There are `padded_count` rays, see padded_rays(). `launch_threads` are the threads of a stage, `bounces_threads` of
     the kernel `bounces`.
@@ -40,45 +48,32 @@ class RayBuffers:
     film: tuple[Buffer, ...]
     sample: Buffer
 
-    def __init__(
-        self,
-        device: Device,
-        size: tuple[int, int],
-        max_depth: int,
-        stencil: str,
-        schedule: str,
-        float4s_per_hit: int = 1,
-        keeps_variance: bool = False,
-        float4s_per_contribution: int = 1,
-        film_of: "RayBuffers | None" = None,
-    ):
-        # The arguments after the device: buffers may be used again for a picture with an equal key.
-        self.key = (
-            size, max_depth, stencil, schedule, float4s_per_hit, keeps_variance, float4s_per_contribution
-        )  # fmt: skip
-        width, height = size
-        self.stencil = stencil
+    def __init__(self, device: Device, settings: Settings, size: tuple[int, int], film_of: "RayBuffers | None" = None):
+        self.key, self.stencil = buffers_key(settings, size), settings.stencil
         self.padded_count = padded_rays(size)
         self.launch_threads = self.padded_count // WORDS_PER_WARP
         self.bounces_threads = self.padded_count // WORD_RAYS // WORDS_PER_GROUP * GROUP_SIZE
-        film = film_of.film if film_of else tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))
-        self.film = film  # FILM_PARAMS
-        self.film_m2 = self.film[1] if keeps_variance else None
+        shapes = [(size[1], size[0], 4)] * (1 + settings.keeps_variance)
+        self.film = film_of.film if film_of else tuple(map(device.buffer, shapes))  # FILM_PARAMS (film/film.h)
+        self.film_m2 = self.film[1] if settings.keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # `regenerate`: paths started, then active rays by depth
         # index of the current sample, and of the first sample of its range (film.py)
         self.sample = film_of.sample if film_of else device.buffer(2, "i4")
-        words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if schedule == "wavefront" else {}
-        self.mask_words = words.get(stencil, self.padded_count // WORD_RAYS)
+        is_wavefront = settings.schedule == "wavefront"
+        words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if is_wavefront else {}
+        self.mask_words = words.get(self.stencil, self.padded_count // WORD_RAYS)
         self.active_masks: list[Buffer] = []  # one for each depth; for the megakernel one buffer (words, MAX_DEPTHS)
-        if schedule == "megakernel":
+        if settings.schedule == "megakernel":
             self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]
-        if schedule == "wavefront":
-            self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
-            self.bounces_masks = device.buffer((max_depth + 1, self.mask_words), "u4")  # masks by depth, for `bounces`
+        if is_wavefront:
+            self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(settings.max_depth + 1)]
+            self.bounces_masks = device.buffer((settings.max_depth + 1, self.mask_words), "u4")  # by depth
             self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
             # float4s of a ray in each buffer: origins, directions, throughputs, radiances, hits, then the shadow rays'
-            # directions and contributions.
-            counts = [1, 1, 1, 1, float4s_per_hit, 1, float4s_per_contribution]
+            # directions and contributions. A hit of an instance has two, and so has a contribution whose shadow ray
+            # may start elsewhere than at the path's vertex (equiangular.h).
+            self.shadows_have_origins = settings.samples_segments
+            hit = 2 if settings.has_instances or settings.models else 1
+            counts = [1, 1, 1, 1, hit, 1, 1 + self.shadows_have_origins]
             self.state = tuple(device.buffer((self.padded_count * count, 4)).fill(0) for count in counts)
             self.origins, self.directions, _, self.radiances, self.hits, *self.shadow_rays = self.state
-            self.shadows_have_origins = float4s_per_contribution > 1

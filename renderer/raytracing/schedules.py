@@ -21,17 +21,16 @@ pictures/raytrace.py calls Schedule.draw_sample().
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from renderer.gpu.device import Buffer, Device
+from renderer.gpu.device import Buffer, Device, Kernel
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import STAGES, STENCILS, kernel_source
 from renderer.raytracing.material_files import material_constants
 from renderer.raytracing.ray_buffers import GROUP_SIZE, RayBuffers
 from renderer.raytracing.settings import Settings
-from renderer.raytracing.volumes import has_volumes
 
 # Least rays per multiprocessor at which CUDA starts with the wavefront, by the scene's materials (_path_class()). On an
 # H200 the schedules are equally fast at 1,300 to 3,100 (clockwork, glassware, terrace, city) with transmission or
@@ -44,12 +43,13 @@ STATE_BYTES = 160  # largest state of a ray between two stages of the wavefront
 # Least resident threads of a GPU's multiprocessor, which leave each 64 registers. On an H200 the compiler's choice,
 # 72 to 124 registers, draws 0.66 to 0.95 times as fast (tests/fps/schedules.py), and 48 registers 0.75 to 0.95 times.
 RESIDENT_THREADS = 1024
-MEGAKERNEL_TURN = 4  # NODES_PER_TURN of the megakernel: against while-while, 1.06 times as fast for a bunny
+# NODES_PER_TURN of the megakernel, inner nodes that a lane visits before it tests a leaf (bvh/traverse_bvh2.h): 1.06
+# times as fast for a bunny as without such turns.
+MEGAKERNEL_TURN = 4
 PERSISTENT_THREADS = 1 << 18  # threads of `regenerate`: more than any GPU has resident
 RECORDED_FROM = 2  # samples launched one by one before a graph is recorded, which takes the time of a few samples
 GROUP_SIZES = {"regenerate": 64, "megakernel": 256}  # threads; other kernels have GROUP_SIZE
 BEGIN_SAMPLE = "begin_sample"
-ONE_BY_ONE = "one by one"  # the wavefront's entry for the kernels of its single stages
 # Kernels of the wavefront of a GPU with a stencil of bits: depth 0 (first_bounce.h), all later depths (bounces.h), and
 # the film's update by the paths that continued after depth 0.
 FIRST_BOUNCE, BOUNCES, ACCUMULATE = "first_bounce", "bounces", "accumulate"
@@ -58,6 +58,9 @@ FUSED_WAVEFRONT = FIRST_BOUNCE, BOUNCES, ACCUMULATE
 PARTS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGIN_SAMPLE: 4}  # see wavefront.h
 PART_RAYS = 1
 SCALAR_WORDS = 4  # stencil words, each of 32 paths, whose paths a thread of a device without warps packs together
+SceneArgs = tuple[Buffer, ...]  # SCENE_PARAMS of shaders/raytracing/scene.h
+SampleArgs = tuple[np.ndarray, *tuple[Buffer, ...]]  # SAMPLE_PARAMS (begin_sample.h): launch_params(), the number
+Programs = dict[str, tuple[int, dict[str, object]]]  # by entry point: threads of a group, compile-time constants
 
 
 def with_schedule(
@@ -82,7 +85,7 @@ def with_schedule(
 def _path_class(settings: Settings, geometry: Geometry, materials: np.ndarray) -> str:
     """The key of WAVEFRONT_RAYS: paths that take longer, and differ more, gain more from packing."""
     used = material_constants(materials)
-    if used["TRANSMISSION"] or has_volumes(settings):
+    if used["TRANSMISSION"] or settings.has_volumes:
         return "transmission"
     is_layered = used["PRINCIPLED"] or used["REFRACTION"] or geometry.has_instances
     return "metals" if used["CONDUCTOR"] else "layers" if is_layered else "simple"
@@ -104,29 +107,33 @@ def rival_schedules(device: Device, settings: Settings, schedule: str, ray_count
     return [rival for rival in rivals if rival != schedule]
 
 
-SceneArgs = tuple[Buffer, ...]  # SCENE_PARAMS of shaders/raytracing/scene.h
+class Compiled(NamedTuple):
+    """A schedule's kernels by entry point; `one_by_one` returns the kernels of the wavefront's single stages."""
+
+    kernels: dict[str, Kernel]
+    one_by_one: Callable[[], dict[str, Kernel]]
 
 
 class Schedule:
-    """Draws samples into the film of `rays` by the `kernels` that compile() made.
+    """Draws samples into the film of `rays` by the kernels that compile() made.
 
     If the device has graphs (CUDA), kernels read the number of the sample from memory, and the launches of a sample are
     recorded once as a graph, whose first kernel increments that number.
     """
 
-    def __init__(self, device: Device, kernels: dict[str, Any], rays: RayBuffers):
-        self._device, self._kernels, self._rays = device, kernels, rays
+    def __init__(self, device: Device, compiled: Compiled, rays: RayBuffers):
+        self.device, self._compiled, self._kernels, self.rays = device, compiled, compiled.kernels, rays
         self._graph: Callable[[], None] | None = None
         self._recorded: tuple[object, ...] | None = None  # scene and merge function of the graph
         self._sample = 0, 0  # the last sample that the device drew, and the first of its range
         self._launched = 0  # samples that were launched since _recorded changed
 
     @classmethod
-    def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Any]:
-        """Compiles the schedule's kernels, by entry point."""
+    def compile(cls, device: Device, constants: dict[str, object]) -> Compiled:
+        """Compiles the schedule's kernels."""
         cls.compile_ahead(device, constants)
-        source, programs = kernel_source(), cls._programs(device, constants)
-        return {entry: device.kernel(source, entry, size, **values) for entry, (size, values) in programs.items()}
+        kernels = _compiled(device, cls._programs(device, constants))
+        return Compiled(kernels, lambda: kernels)
 
     @classmethod
     def compile_ahead(cls, device: Device, constants: dict[str, object]) -> Callable[[], bool]:
@@ -139,8 +146,8 @@ class Schedule:
         return lambda: all(is_done() for is_done in are_done)
 
     @classmethod
-    def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
-        """Returns group size and compile-time constants of each kernel that draws samples, by entry point."""
+    def _programs(cls, device: Device, constants: dict[str, object]) -> Programs:
+        """Returns group size and compile-time constants of each kernel that draws samples."""
         name = cls.__name__.lower()
         entries = (*STAGES[name], *((BEGIN_SAMPLE,) if device.has_graphs else ()))
         size = GROUP_SIZES.get(name, GROUP_SIZE)
@@ -156,18 +163,24 @@ class Schedule:
         `merge` launches the kernels that follow each sample; a graph records them with the sample.
         """
         index, first = int(params["sample_index"]), int(params["first_sample"])
-        sample = settings, params, scene, merge
-        if not self._device.has_graphs:
-            self._launch_sample(index, first, *sample)
+
+        def launch(schedule: Schedule, index: int, first: int) -> None:
+            """Launches a sample, numbered as for _begin_sample(), then `merge`; a graph records these launches."""
+            schedule._launch(settings, (params[()], *schedule._begin_sample(index, first)), scene)
+            if merge:
+                merge()
+
+        if not self.device.has_graphs:
+            launch(self, index, first)
             return
         if self._recorded != (scene, merge):
             self._recorded, self._graph, self._launched = (scene, merge), None, 0
         if self._launched == RECORDED_FROM:
-            clone = type(self)(self._device, self._kernels, self._rays)  # the graph must not refer to its owner
-            self._graph = self._device.capture_graph(partial(clone._launch_sample, -1, 0, *sample))
+            clone = type(self)(self.device, self._compiled, self.rays)  # the graph must not refer to its owner
+            self._graph = self.device.capture_graph(partial(launch, clone, -1, 0))
         self._launched += 1
         if self._graph is None:
-            self._launch_sample(index, first, *sample)
+            launch(self, index, first)
             return
         if self._sample != (index - 1, first):
             self._begin_sample(index - 1, first)
@@ -179,33 +192,23 @@ class Schedule:
 
         Returns the arguments that follow the launch parameters in SAMPLE_PARAMS (begin_sample.h).
         """
-        if not self._device.has_graphs:
+        if not self.device.has_graphs:
             return ()
         self._sample = index, first
-        self._kernels[BEGIN_SAMPLE](1, index, first, self._rays.sample, self._rays.counts)
-        return (self._rays.sample,)
+        self._kernels[BEGIN_SAMPLE](1, index, first, self.rays.sample, self.rays.counts)
+        return (self.rays.sample,)
 
-    def _launch_sample(
-        self,
-        index: int,
-        first: int,
-        settings: Settings,
-        params: np.ndarray,
-        scene: SceneArgs,
-        merge: Callable[[], None] | None,
-    ) -> None:
-        """Launches a sample, numbered as for _begin_sample(), and what follows it; a graph records these launches."""
-        self._launch(settings, (params[()], *self._begin_sample(index, first)), scene)
-        if merge:
-            merge()
-
-    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
-        """Launches the stages of a sample; `params` are the SAMPLE_PARAMS of raytrace.cu."""
+    def _launch(self, settings: Settings, params: SampleArgs, scene: SceneArgs) -> None:
+        """Launches the stages of a sample."""
         raise NotImplementedError
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Statistics of the last sample: active rays by depth and, of a stencil of bits, the words that are 0."""
         raise NotImplementedError
+
+
+def _compiled(device: Device, programs: Programs) -> dict[str, Kernel]:
+    return {entry: device.kernel(kernel_source(), entry, size, **c) for entry, (size, c) in programs.items()}
 
 
 def count_rays(words: np.ndarray) -> dict[str, list[int]]:
@@ -218,36 +221,33 @@ class Wavefront(Schedule):
     """Launches FUSED_WAVEFRONT on GPUs with a stencil of bits; elsewhere, and in stages(), one kernel a stage."""
 
     @classmethod
-    def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Any]:
-        """See Schedule.compile(); ONE_BY_ONE maps to a function that compiles the kernels of the single stages."""
-        kernels, source = super().compile(device, constants), kernel_source()
-        if FIRST_BOUNCE not in kernels:
-            return kernels | {ONE_BY_ONE: lambda: kernels}
+    def compile(cls, device: Device, constants: dict[str, object]) -> Compiled:
+        """See Schedule.compile(); beside fused kernels, the single stages' kernels compile when they are asked for."""
+        compiled = super().compile(device, constants)
+        if FIRST_BOUNCE not in compiled.kernels:
+            return compiled
         parts = cls._parts(device, constants, STAGES["wavefront"])
-        compile_stages = cache(lambda: {name: device.kernel(source, name, n, **c) for name, (n, c) in parts.items()})
-        return kernels | {ONE_BY_ONE: compile_stages}
+        return compiled._replace(one_by_one=cache(lambda: _compiled(device, parts)))
 
     @classmethod
-    def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
+    def _programs(cls, device: Device, constants: dict[str, object]) -> Programs:
         if constants["STENCIL"] != STENCILS["bits"] or device.properties.scalar_threads:
             return super()._programs(device, constants)
         return cls._parts(device, constants, (*FUSED_WAVEFRONT, *((BEGIN_SAMPLE,) if device.has_graphs else ())))
 
     @classmethod
-    def _parts(
-        cls, device: Device, constants: dict[str, object], entries: tuple[str, ...]
-    ) -> dict[str, tuple[int, dict[str, object]]]:
+    def _parts(cls, device: Device, constants: dict[str, object], entries: tuple[str, ...]) -> Programs:
         """Returns group size and constants of kernels of the wavefront of a GPU with a stencil of bits."""
         size, values = next(iter(super()._programs(device, constants).values()))
         return {entry: (size, values | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
 
-    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
+    def _launch(self, settings: Settings, params: SampleArgs, scene: SceneArgs) -> None:
         """Launches the stages of a sample: fused, or one by one on devices without the fused kernels."""
         if FIRST_BOUNCE not in self._kernels:
             for _ in self._stages(settings, params, scene):
                 pass
             return
-        run, rays, masks = self._kernels, self._rays, self._rays.active_masks[:2]
+        run, rays, masks = self._kernels, self.rays, self.rays.active_masks[:2]
         run[FIRST_BOUNCE](rays.padded_count, *params, *rays.film, *masks, *rays.state, *scene)
         if settings.max_depth > 1:
             run[BOUNCES](rays.bounces_threads, *params, 1, masks[1], rays.bounces_masks, *rays.state, *scene)
@@ -264,10 +264,10 @@ class Wavefront(Schedule):
         return self._stages(settings, (params[()], *sample), scene)
 
     def _stages(
-        self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs
+        self, settings: Settings, params: SampleArgs, scene: SceneArgs
     ) -> Iterator[tuple[str, int, Buffer | None]]:
         """Launches the stages one by one; yields what stages() does."""
-        run, rays, masks = self._kernels[ONE_BY_ONE](), self._rays, self._rays.active_masks
+        run, rays, masks = self._compiled.one_by_one(), self.rays, self.rays.active_masks
         self._clear(masks[0])
         run["generate"](rays.padded_count, *params, *rays.film, masks[0], *rays.state)
         yield "generate", 0, masks[0]
@@ -288,54 +288,55 @@ class Wavefront(Schedule):
 
     def _clear(self, *masks: Buffer) -> None:
         """Empties lists of compacted rays; kernels overwrite every word of the other stencils."""
-        if self._rays.stencil == "compact":
+        if self.rays.stencil == "compact":
             for mask in masks:
                 mask.fill(0)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays by depth, with a stencil of bits also empty words; {} for the stencils "flags" and "off"."""
-        if self._rays.stencil == "compact":
-            return {"active rays": [int(mask.read()[0]) for mask in self._rays.active_masks[:max_depth]]}
-        if self._rays.stencil != "bits":
+        if self.rays.stencil == "compact":
+            return {"active rays": [int(mask.read()[0]) for mask in self.rays.active_masks[:max_depth]]}
+        if self.rays.stencil != "bits":
             return {}
-        masks = [mask.read() for mask in self._rays.active_masks[: 1 if BOUNCES in self._kernels else max_depth]]
-        if BOUNCES in self._kernels:
-            masks += list(self._rays.bounces_masks.read()[1:max_depth])
+        is_fused = BOUNCES in self._kernels  # then the kernel `bounces` has written the masks from depth 1 on
+        masks = [mask.read() for mask in self.rays.active_masks[: 1 if is_fused else max_depth]]
+        if is_fused:
+            masks += list(self.rays.bounces_masks.read()[1:max_depth])
         return count_rays(np.array(masks))
 
 
 class Regenerate(Schedule):
     """One launch; threads that end a path start the next."""
 
-    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
-        rays = self._rays
-        if not self._device.has_graphs:  # with graphs, begin_sample clears the counts
+    def _launch(self, settings: Settings, params: SampleArgs, scene: SceneArgs) -> None:
+        rays = self.rays
+        if not self.device.has_graphs:  # with graphs, begin_sample clears the counts
             rays.counts.fill(0)
         threads = min(rays.padded_count, PERSISTENT_THREADS)
         self._kernels["regenerate"](threads, *params, rays.counts, *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays by depth."""
-        return {"active rays": self._rays.counts.read()[1 : 1 + max_depth].tolist()}
+        return {"active rays": self.rays.counts.read()[1 : 1 + max_depth].tolist()}
 
 
 class Megakernel(Schedule):
     """One launch for all depths; on devices without warps a thread traces the paths of SCALAR_WORDS stencil words."""
 
     @classmethod
-    def _programs(cls, device: Device, constants: dict[str, object]) -> dict[str, tuple[int, dict[str, object]]]:
+    def _programs(cls, device: Device, constants: dict[str, object]) -> Programs:
         if not device.properties.scalar_threads:
             return super()._programs(device, constants | {"NODES_PER_TURN": MEGAKERNEL_TURN})
         return {"megakernel": (1, constants | {"NODES_PER_TURN": 0, "WORDS_PER_THREAD": SCALAR_WORDS})}
 
-    def _launch(self, settings: Settings, params: tuple[Any, ...], scene: SceneArgs) -> None:
-        rays = self._rays
-        threads = rays.padded_count // (32 * SCALAR_WORDS if self._device.properties.scalar_threads else 1)
+    def _launch(self, settings: Settings, params: SampleArgs, scene: SceneArgs) -> None:
+        rays = self.rays
+        threads = rays.padded_count // (32 * SCALAR_WORDS if self.device.properties.scalar_threads else 1)
         self._kernels["megakernel"](threads, *params, rays.active_masks[0], *rays.film, *scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
         """Active rays and empty words by depth."""
-        return count_rays(self._rays.active_masks[0].read().T[:max_depth])
+        return count_rays(self.rays.active_masks[0].read().T[:max_depth])
 
 
 SCHEDULES: dict[str, type[Schedule]] = {"wavefront": Wavefront, "regenerate": Regenerate, "megakernel": Megakernel}

@@ -24,14 +24,15 @@ from renderer.raytracing.material_maps import TEXTURE_KEYS, MapKeys, TextureFile
 from renderer.raytracing.models.gltf_shapes import ModelShape, materials_of
 from renderer.raytracing.models.motion import follow_models, stop_following
 from renderer.raytracing.solids import Solid
-from renderer.raytracing.volumes import MAX_VOLUMES, RGB, Fog, Volume, has_volumes
+from renderer.raytracing.volumes import MAX_VOLUMES, RGB, Fog, Volume
 from renderer.records import dataclass, field, replace
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import PictureSettings, reference, required_file, setting
 
 SHAPE_GROUPS = ("spheres", "quads", "solids", "meshes", "procedural", "attractors")
+# A change of one of these makes a new LightSampler (lights/light_buffer.py).
 LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky", "light_sampler", "fog", "volumes",
-                  "light_groups", "caustics")  # for LightSampler  # fmt: skip
+                  "light_groups", "caustics")  # fmt: skip
 MAX_DEPTH = 128  # rays of a path; Russian roulette ends nearly all paths before
 PANORAMAS = {"equirectangular": "an equirectangular", "fisheye": "a fisheye"}  # projections without a lens
 MAX_BALLS = 1 << 21  # spheres of an attractor
@@ -41,14 +42,17 @@ NAME_HELP = "a named shape is drawn only as instances"
 TURN_HELP = "about y, counter-clockwise seen from above; 90 brings to -z what was at +x"
 
 
-def rgb(default: RGB, largest: float, help: str) -> Any:
+def rgb(default: RGB, largest: float, help: str) -> RGB:
     """Returns a setting that is a linear RGB color, each channel from 0 to `largest`."""
     return setting(default, 0.0, largest, help, is_color=True)
 
 
 @dataclass(frozen=True)
 class Material(MapKeys):
-    """A material, which shapes refer to by its name. With an emission, surfaces emit light from their front."""
+    """A material, which shapes refer to by its name. With an emission, surfaces emit light from their front.
+
+    `row_groups` are fields by title of a group in the window's inspector (window/controls/settings.py).
+    """
 
     row_groups: ClassVar[dict[str, tuple[str, ...]]] = {
         "": ("name", "kind", "color", "roughness", "metallic", "ior", "emission", "transmission"),
@@ -100,15 +104,20 @@ class Material(MapKeys):
     scatter_anisotropy: float = setting(0.0, -0.99, 0.99, "mean cosine of scattering: 0 all ways, above 0 forward")
 
     def __post_init__(self) -> None:
-        if any(self.multiscatter_color):
-            missing = [key for key in ("thickness", "attenuation_distance") if not getattr(self, key)]
-            if self.kind != "principled":
-                raise ValueError(f"kind is {self.kind}; a multiscatter_color needs principled")
-            if missing or not (self.transmission or self.diffuse_transmission):
-                key = missing[0] if missing else "diffuse_transmission"
+        if not any(self.multiscatter_color):
+            return
+        if self.kind != "principled":
+            raise ValueError(f"kind is {self.kind}; a multiscatter_color needs principled")
+        needed = {
+            "thickness": self.thickness,
+            "attenuation_distance": self.attenuation_distance,
+            "diffuse_transmission": self.transmission or self.diffuse_transmission,
+        }
+        for key, value in needed.items():
+            if not value:
                 raise ValueError(f"{key} is 0; a multiscatter_color needs {key} above 0")
-            if min(self.attenuation_color) >= 1:
-                raise ValueError("attenuation_color is white; a multiscatter_color needs a darker one")
+        if min(self.attenuation_color) >= 1:
+            raise ValueError("attenuation_color is white; a multiscatter_color needs a darker one")
 
 
 @dataclass(frozen=True)
@@ -274,7 +283,10 @@ class LightGroup:
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    """The settings of a picture of kind `raytrace`: a scene file's [settings] table."""
+    """The settings of a picture of kind `raytrace`: a scene file's [settings] table.
+
+    `sections` are the window's folds of settings, by title the names of `row_groups` in each.
+    """
 
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
         "World": ("world",), "Camera": ("camera",), "Render": ("", "how it is drawn"),
@@ -371,22 +383,16 @@ class Settings(PictureSettings):
     distance_fields: tuple[DistanceField, ...] = ()
     instances: tuple[Instance, ...] = ()
     scattered: tuple[Scattered, ...] = ()
-    shutter_close: tuple[Instance, ...] = ()  # at_time() fills it: `instances` when the shutter closes
+    shutter_close: tuple[Instance, ...] = ()  # at_time() fills it: `instances` when the shutter closes; () if the same
     shutter: tuple[float, ...] = ()  # at_time() fills it for animated models: seconds of shutter opening and closing
     exposure_seconds: float = setting(0.0, 0.0, 1e3, "time that the shutter is open")
 
     def __post_init__(self) -> None:
+        """Raises ValueError for values that do not go together, in this order."""
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {format_names(names)}")
-        check_maps(self.materials, self.textures)
-        mapped = {material.name for material in self.materials if material.has_maps}
-        for where, shape in self.items("distance_fields"):
-            if shape.material in mapped:
-                raise ValueError(
-                    f"{where}: material {quoted(shape.material)} has maps or an alpha, but a distance field has no "
-                    "texture coordinates"
-                )
+        self._check_maps()
         if self.caustics:
             self._check_caustics()
         for key in ("guiding_photons", "light_passes", "caustics"):
@@ -396,12 +402,7 @@ class Settings(PictureSettings):
             self._check_light_groups()
         if self.projection in PANORAMAS:
             self._check_panorama(PANORAMAS[self.projection])
-        for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
-            if shape.material not in names:
-                is_default = self.materials is Settings.materials
-                few = f"allowed are {format_names(names)}" if names else "materials is empty"
-                few = f"materials is not given, so it must be {quoted(names[0])}" if is_default else few
-                raise ValueError(f"{where}: material is {quoted(shape.material)}; {few}")
+        self._check_materials(names)
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for _, shape in self.items(*SHAPE_GROUPS, "models")}
@@ -411,11 +412,11 @@ class Settings(PictureSettings):
             "environment.preset": self.environment.preset != "none",
             "sky.strength": self.sky.strength,
         }
-        given = [name for name, value in sources.items() if value]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} are both set; allowed is one of them")
+        environments = [name for name, value in sources.items() if value]
+        if len(environments) > 1:
+            raise ValueError(f"{' and '.join(environments)} are both set; allowed is one of them")
         self._check_shadow_catchers()
-        self._check_volumes(given)
+        self._check_volumes(environments + (["suns"] if self.suns else []))
         emissive = {material.name for material in self.materials if any(material.emission)}
         for where, quad in self.items("quads"):
             if quad.material in emissive and not np.linalg.norm(_quad_normals(quad), axis=1).sum() > 0:
@@ -431,6 +432,26 @@ class Settings(PictureSettings):
     def items(self, *groups: str) -> Iterator[tuple[str, Any]]:
         """Yields the items of the named lists, each after its name for error messages: `quads[2]`."""
         return ((f"{group}[{i}]", item) for group in groups for i, item in enumerate(getattr(self, group)))
+
+    def _check_maps(self) -> None:
+        """Raises ValueError for maps without a texture or an effect; distance fields have no texture coordinates."""
+        check_maps(self.materials, self.textures)
+        mapped = {material.name for material in self.materials if material.has_maps}
+        for where, shape in self.items("distance_fields"):
+            if shape.material in mapped:
+                raise ValueError(
+                    f"{where}: material {quoted(shape.material)} has maps or an alpha, but a distance field has no "
+                    "texture coordinates"
+                )
+
+    def _check_materials(self, names: list[str]) -> None:
+        """Raises ValueError if a shape's material is none of `names`."""
+        for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
+            if shape.material not in names:
+                allowed = f"allowed are {format_names(names)}" if names else "materials is empty"
+                if self.materials is Settings.materials:
+                    allowed = f"materials is not given, so it must be {quoted(names[0])}"
+                raise ValueError(f"{where}: material is {quoted(shape.material)}; {allowed}")
 
     def _check_panorama(self, camera: str) -> None:
         """Raises ValueError if a panorama has a lens or a lens shift; `camera` is its name with an article."""
@@ -455,12 +476,11 @@ class Settings(PictureSettings):
                 taken[name] = where
 
     def _check_volumes(self, infinite: list[str]) -> None:
-        """Raises ValueError if fog or volumes cannot be drawn; `infinite` names the settings of an environment."""
-        if not has_volumes(self):
+        """Raises ValueError if fog or volumes cannot be drawn; `infinite` names the lights at infinity that are set."""
+        if not self.has_volumes:
             return
         if self.integrator == "whitted":
             raise ValueError("integrator is whitted, which draws neither fog nor volumes; it must be path")
-        infinite = infinite + (["suns"] if self.suns else [])
         if self.fog.density > 0 and not self.fog.radius and infinite:
             raise ValueError(
                 f"fog.density is {self.fog.density:g} and {infinite[0]} is set; fog without end lets no light from "
@@ -473,7 +493,7 @@ class Settings(PictureSettings):
         """Raises ValueError if caustics cannot be sampled."""
         lacks = {
             "a direct_lighting of mis or nee": self.direct_lighting == "bsdf",
-            "no fog or volumes": has_volumes(self),
+            "no fog or volumes": self.has_volumes,
             "no light_passes": self.light_passes,
         }
         for missing in filter(lacks.__getitem__, lacks):
@@ -534,6 +554,21 @@ class Settings(PictureSettings):
     def has_instances(self) -> bool:
         """True if the scene file has instances."""
         return bool(self.instances or self.scattered)
+
+    @property
+    def has_volumes(self) -> bool:
+        """True if there is fog or a volume of a density above 0."""
+        return self.fog.density > 0 or any(volume.density > 0 for volume in self.volumes)
+
+    @property
+    def samples_segments(self) -> bool:
+        """True if paths sample point lights (NEE) in a medium of constant density, which takes equiangular.h.
+
+        There a shadow ray may start anywhere on the segment between two surfaces.
+        """
+        has_constant = any(v.density > 0 and v.field == "constant" and not v.file for v in self.volumes)
+        has_constant = has_constant or self.fog.density > 0
+        return has_constant and bool(self.point_lights) and self.direct_lighting != "bsdf"
 
     def with_schedule(self, schedule: str) -> "Settings":
         """Returns a copy with this schedule. Every frame calls this, so it skips the checks of replace()."""

@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.bvh.primitives import (
-    PRIMITIVE,
-    collapse_duplicates,
-    joined,
-    material_of,
-    radius_of,
-    spheres,
-    triangles,
-    with_primitive_ids,
-)
+from renderer.bvh.primitives import collapse_duplicates, joined, radius_of, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
 from renderer.formats.gltf.rig import motion_bounds
 from renderer.formats.mesh import load_model, load_part
@@ -41,6 +32,7 @@ QUAD_TEXCOORDS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])  # (u, v) of a quad'
 # Bytes that a primitive takes at most while a BVH is built on the host (187 to 236 measured), that a triangle of a mesh
 # takes with normals, texture coordinates and colors, and that an instance takes.
 PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, TRIANGLE_BYTES, 1024
+NO_PRIMITIVES = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes or None
 NamedArrays = tuple[np.ndarray, np.ndarray | None, str]  # and the name of the object
 ModelInstance = tuple[str, np.ndarray, np.ndarray, str]
@@ -77,7 +69,7 @@ class SceneShapes:
         check_generated(settings)
         index, mesh_bytes = material_indices(settings), 0  # `mesh_bytes`: bytes of the meshes so far
         mapped = {material.name for material in settings.materials if material.has_maps}
-        by_name: dict[str, list[NamedArrays]] = {"": [(triangles(np.zeros((0, 3)), np.zeros((0, 3), int)), None, "")]}
+        by_name: dict[str, list[NamedArrays]] = {"": [(NO_PRIMITIVES, None, "")]}
         for group, make in MAKERS.items():
             for where, shape in settings.items(group):
                 # An instance of a named shape may have another material.
@@ -132,7 +124,7 @@ class SceneShapes:
             group = nodes.shape.name or (nodes.moving_name if self._moves_as_instance else "")
             if group == nodes.moving_name:
                 instanced.append((group, np.eye(3, 4), np.eye(3, 4), ""))
-            before = primitives.get(group, np.zeros(0, PRIMITIVE))
+            before = primitives.get(group, NO_PRIMITIVES)
             for shapes, model in ((primitives, pose.opening), (closing, pose.closing))[: 1 + self._is_blurred]:
                 moved, rows, moved_objects = nodes.moving_arrays(model, not self._is_blurred)
                 # The id is in w of v0. with_primitive_ids() also makes slivers points; a triangle that moves while the
@@ -263,7 +255,8 @@ def _quad(shape: Quad, material: int, has_maps: bool) -> Arrays:
 
 def _procedural(shape: Procedural, material: int, has_maps: bool) -> Arrays:
     """The primitives of a procedural shape, with projected texture coordinates if maps need them."""
-    primitives = _transformed(procedural.generate(shape.kind, shape.level), shape, material)
+    primitives = procedural.generate(shape.kind, shape.level)
+    procedural.place(primitives, shape.scale, shape.position, material, shape.z_up)
     flat = radius_of(primitives) <= 0  # triangles
     if not has_maps or not flat.any():
         return primitives, None
@@ -277,20 +270,8 @@ def _procedural(shape: Procedural, material: int, has_maps: bool) -> Arrays:
 
 def _attractor(shape: Attractor, material: int, has_maps: bool) -> Arrays:
     balls = procedural.attractor(np.reshape(shape.maps, (-1, 3, 4)), shape.level, shape.radius)
-    return _transformed(balls, shape, material), None
-
-
-def _transformed(primitives: np.ndarray, shape: Procedural | Attractor, material: int) -> np.ndarray:
-    """Applies the shape's axes, scale, position and material to the primitives in place, and returns them."""
-    for field in ("v0", "edge1", "edge2"):
-        if isinstance(shape, Procedural) and shape.z_up:
-            x, y, z = primitives[field][:, :3].T.copy()
-            primitives[field][:, :3] = np.stack([y, z, x], 1)
-        primitives[field][:, :3] *= np.float32(shape.scale)
-    primitives["v0"][:, :3] += np.array(shape.position, "f4")
-    radius_of(primitives)[:] *= np.float32(shape.scale)
-    material_of(primitives)[:] = material
-    return primitives
+    procedural.place(balls, shape.scale, shape.position, material)
+    return balls, None
 
 
 MAKERS: dict[str, Callable[[Any, int, bool], Arrays]] = {  # by the field of Settings

@@ -6,7 +6,7 @@ letters of an em of 1, TEXT_DEPTH deep; the outlines come from the font DejaVu S
 """
 
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -17,13 +17,17 @@ from renderer.raytracing.models.gltf_shapes import primitive_arrays
 from renderer.records import dataclass, field
 from renderer.scene.schema import reference, setting
 
+if TYPE_CHECKING:  # matplotlib is imported with the first text
+    from matplotlib.ft2font import FT2Font
+    from matplotlib.textpath import TextToPath
+
 PLANE = np.array([[-0.5, 0, 0.5], [0.5, 0, 0.5], [0.5, 0, -0.5], [-0.5, 0, -0.5]])
 PLANE_TEXCOORDS = PLANE[:, [0, 2]] + 0.5  # v runs downwards, from -z to z
 QUAD_FACES = np.array([[0, 1, 2], [0, 2, 3]])
 BOX_TURNS = [(0, 0, 0), (180, 0, 0), *((90, 90 * k, 0) for k in range(4))]  # degrees that turn the top to each side
 MIN_ROUND_SIDES = 16  # with fewer sides, cylinders and cones are prisms and pyramids: flat, without normals
 TEXT_DEPTH, MAX_TEXT = 0.2, 64  # depth in em; most characters
-PLANAR = np.nan  # the v of rows of a cap, whose texture lies flat on it
+PLANAR = np.nan  # in a profile, the v of rows of a cap, whose texture lies flat on it
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Solid:
     tube: float = setting(0.25, 0.01, 1.0, "radius of a torus's tube, in radii of its ring")
     text: str = setting("Text", help="the letters of a text, of DejaVu Sans; up to 64 in one line")
     name: str = setting("", help="a named shape is drawn only as instances")
-    fields_of_kinds: ClassVar[dict[str, tuple[str, ...]]] = {
+    fields_of_kinds: ClassVar[dict[str, tuple[str, ...]]] = {  # the window shows these only for these kinds
         "sides": ("cylinder", "cone", "torus"), "tube": ("torus",), "text": ("text",)
     }  # fmt: skip
 
@@ -52,7 +56,8 @@ class Solid:
 def solid_arrays(solid: Solid, material: int, has_maps: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """Returns primitives (m,) PRIMITIVE and attributes (m, float4s, 4); None where normals and maps need none."""
     part = mesh_about_origin(solid)
-    primitives, attributes = primitive_arrays(part, placement(solid), material)
+    matrix = placement(solid.scale, solid.rotation_degrees, solid.position, solid.scale_xyz)
+    primitives, attributes = primitive_arrays(part, matrix, material)
     return primitives, attributes if has_maps or part.normals is not None else None
 
 
@@ -104,12 +109,13 @@ def _revolve(profile: np.ndarray, sides: int) -> tuple[np.ndarray, np.ndarray, n
     radius, y, radial, up, v = profile.T[:, :, None]
     columns = np.arange(sides + 1)
     angle = 2 * np.pi * (columns % sides) / sides  # the first and the last column are equal
-    facing = angle + np.where(radius > 0, 0, np.pi / sides)
+    facing = angle + np.where(radius > 0, 0, np.pi / sides)  # directions of the normals
     x, z = radius * np.cos(angle), -radius * np.sin(angle)
     normals = np.stack(np.broadcast_arrays(radial * np.cos(facing), up, -radial * np.sin(facing)), 2)
     is_planar = np.isnan(v)
     texcoords = np.stack([np.where(is_planar, x + 0.5, columns / sides), np.where(is_planar, 0.5 + z * up, v)], 2)
     vertices = np.stack(np.broadcast_arrays(x, y, z), 2).reshape(-1, 3)
+    # Two triangles for each cell of the grid of rows and columns; `first` is its lower left vertex.
     first = (np.arange(len(profile) - 1)[:, None] * (sides + 1) + columns[:-1]).ravel()
     right, above = first + 1, first + sides + 1
     faces = np.concatenate([np.stack([first, right, above + 1], 1), np.stack([first, above + 1, above], 1)])
@@ -122,7 +128,7 @@ def _revolve(profile: np.ndarray, sides: int) -> tuple[np.ndarray, np.ndarray, n
 
 
 @lru_cache(maxsize=1)
-def _font() -> tuple[Any, Any]:
+def _font() -> "tuple[TextToPath, FT2Font]":
     """Matplotlib's converter of texts to outlines, and its font; imported with the first text: it takes a second."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
     from matplotlib.textpath import text_to_path

@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 
-from renderer.gpu.device import Device
 from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
 from renderer.paths import ASSETS
 from renderer.raytracing.ray_buffers import BLOCK, WORD_RAYS, block_counts
@@ -121,11 +120,11 @@ def stencil_view(trace: StageTrace) -> AlgorithmView:
 
 
 def trace_stages(
-    device: Device, schedule: Wavefront, settings: Settings, size: tuple[int, int], params: np.ndarray, scene: SceneArgs
+    schedule: Wavefront, settings: Settings, size: tuple[int, int], params: np.ndarray, scene: SceneArgs
 ) -> StageTrace:
-    """Draws one sample of a picture of `size` pixels stage by stage; the device must be idle."""
+    """Draws one sample of a picture of `size` pixels stage by stage; other work on the device would be timed too."""
     columns, rows = block_counts(size)
-    stages = []
+    stages, device = [], schedule.device
     device.finish()
     started = time.perf_counter()
     for name, depth, mask in schedule.stages(settings, params, scene):

@@ -7,7 +7,6 @@ color; a step of the view draws the boxes of one level of the BVH over it. pictu
 import numpy as np
 
 from renderer.bvh.levels import Level, bvh_levels
-from renderer.gpu.device import Device
 from renderer.images.algorithm_view import AlgorithmView, Legend, StepPicture
 from renderer.images.lines import draw_lines
 from renderer.raytracing.geometry import Geometry
@@ -23,17 +22,16 @@ EDGES = np.array([[a, a | bit] for bit in (1, 2, 4) for a in range(8) if not a &
 
 
 def count_traversal(
-    device: Device, geometry: Geometry, params: np.ndarray, size: tuple[int, int], constants: dict[str, object]
+    geometry: Geometry, params: np.ndarray, size: tuple[int, int], constants: dict[str, object]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Counts nodes visited and primitives tested, (height, width) uint32 each, by the ray through each pixel's center.
 
     `constants` are the compile-time constants of the picture's kernels. A BVH2 node has two boxes, a BVH8 node eight.
     """
-    width, height = size
+    device, (width, height) = geometry.device, size
     out = [device.buffer((height, width), "u4") for _ in VIEWS]
-    kernel = device.kernel(
-        kernel_source("traversal"), "traversal_cost", group_size=GROUP_SIZE, **constants, TRAVERSAL_COUNTS=1
-    )
+    constants = constants | {"TRAVERSAL_COUNTS": 1}
+    kernel = device.kernel(kernel_source("traversal"), "traversal_cost", group_size=GROUP_SIZE, **constants)
     kernel(width * height, params, *out, *geometry.kernel_args)
     return out[0].read(), out[1].read()
 

@@ -4,8 +4,9 @@ Fog and Volume are the tables [fog] and [[volumes]] of a scene file. light_buffe
 where shaders/raytracing/volumes/volumes.h samples them by delta tracking.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -72,26 +73,13 @@ class Volume:
 DEPTH_HELP = f"it must be at most {MAX_OPTICAL_DEPTH:g}, as denser media are surfaces"
 
 
-def has_volumes(settings: Any) -> bool:
-    """Returns True if the settings have fog or a volume of a density above 0."""
-    return settings.fog.density > 0 or any(volume.density > 0 for volume in settings.volumes)
-
-
-def samples_segments(settings: Any) -> bool:
-    """Returns True if paths sample point lights (NEE) in a medium of constant density, which takes equiangular.h."""
-    is_constant = settings.fog.density > 0 or any(
-        volume.density > 0 and volume.field == "constant" and not volume.file for volume in settings.volumes
-    )
-    return is_constant and bool(settings.point_lights) and settings.direct_lighting != "bsdf"
-
-
-def volume_rows(settings: Any, first: int) -> tuple[int, list[np.ndarray]]:
+def volume_rows(media: Sequence[Fog | Volume], first: int) -> tuple[int, list[np.ndarray]]:
     """Returns the number of visible media and their float4 rows, arrays (rows, 4) float32; `first` is their first row.
 
-    Fog comes first. A medium has four rows, as in volumes.h; the grids of all media, scaled to at most 1, follow the
-    media. Media of density 0 are left out. Raises InputError for a grid file that is unreadable or too dense.
+    A medium has four rows, as in volumes/volumes.h; the grids of all media, scaled to at most 1, follow the media.
+    Media of density 0 are left out. Raises InputError for a grid file that is unreadable or too dense.
     """
-    media = [medium for medium in (settings.fog, *settings.volumes) if medium.density > 0]
+    media = [medium for medium in media if medium.density > 0]
     grids = [_grid(medium) for medium in media]
     kept = [(medium, grid) for medium, grid in zip(media, grids, strict=True) if grid is None or grid.max() > 0]
     records, cells = np.zeros((len(kept), 4, 4), "f4"), []

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from renderer.errors import InputError, UserError
+from renderer.plain import Json
 from renderer.records import dataclass, fields, is_dataclass, replace
 from renderer.scene import schema
 from renderer.scene.scene import Scene
@@ -62,7 +63,7 @@ class Track:
 
     def with_keys(self, keys: Sequence[Key]) -> "Track":
         """The track of the same setting with these key frames, sorted by time."""
-        return replace(self, keys=tuple(sorted(keys, key=lambda key: key.time)))
+        return replace(self, keys=tuple(sorted(keys, key=_time_of)))
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class AnimationTable:
     keyframes: tuple[KeyframeTable, ...] = ()
 
 
-def read_animation(table: object, settings: Any, context: str, folder: Path | None) -> Animation:
+def read_animation(table: object, settings: schema.PictureSettings, context: str, folder: Path | None) -> Animation:
     """Reads the [animation] table of a scene in `folder`, and checks its values against the settings: InputError."""
     parsed = schema.from_table(AnimationTable, table, context, folder)
     if len(parsed.keyframes) > MAX_KEYFRAMES:
@@ -118,22 +119,24 @@ def read_animation(table: object, settings: Any, context: str, folder: Path | No
     return Animation(duration, parsed.loop, tracks)
 
 
-def write_animation(animation: Animation) -> dict[str, Any]:
+def write_animation(animation: Animation) -> Json:
     """Converts an animation to the [animation] table that read_animation() reads."""
     rows: dict[tuple[float, int, str, Curve], dict[str, object]] = {}
     for track in animation.tracks:
         for index, key in enumerate(track.keys):
-            same = index - bisect_left(track.keys, key.time, key=_time_of)  # a jump: the order of both matters
+            # Two key frames of a setting at one time are a jump, whose order matters: number 0, then 1, at that time.
+            same = index - bisect_left(track.keys, key.time, key=_time_of)
             curve = key.curve if key.interpolation == "curve" else EASE
             rows.setdefault((key.time, same, key.interpolation, curve), {})[track.path] = schema.to_plain(key.value)
     keyframes = []
     for (time, _, interpolation, curve), values in sorted(rows.items(), key=lambda row: row[0]):
-        row: dict[str, Any] = {"time": time, "interpolation": interpolation}
+        row: Json = {"time": time, "interpolation": interpolation}
         keyframes.append(row | ({"curve": list(curve)} if interpolation == "curve" else {}) | {"set": values})
     return {"duration": animation.duration, "loop": animation.loop, "keyframes": keyframes}
 
 
 def _setting_at(settings: Any, path: str) -> Any:
+    """The value at a path of --set, such as `view.position` or `spheres[2].color`."""
     for name in schema.split_path(path):
         if is_dataclass(settings):
             settings = getattr(settings, name)
@@ -206,13 +209,13 @@ def without_tracks(scene: Scene, path: str) -> Scene:
     return scene if len(kept) == len(scene.animation.tracks) else _with_tracks(scene, kept)
 
 
-def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
+def apply_edit(scene: Scene, time: float, after: schema.PictureSettings) -> Scene:
     """Returns the scene whose settings at `time` are `after`: animated settings get a key frame, others change."""
     before = settings_at(scene, time)
     after = after.without_time(scene.settings, before)
     if scene.animation is None or not scene.animation.tracks:
         return replace(scene, settings=after)
-    settings, keys = after, {}
+    settings, keys = after, dict[str, object]()
     for path in (track.path for track in scene.animation.tracks):
         value = _setting_at(scene.settings, path)  # an animated setting keeps the value that the scene file gives it
         settings = schema.replace_path(settings, schema.split_path(path), schema.to_plain(value), str(scene.path))
@@ -221,23 +224,20 @@ def apply_edit(scene: Scene, time: float, after: Any) -> Scene:
     return _with_keys(replace(scene, settings=settings), time, keys)
 
 
-def changed_paths(before: Any, after: Any, path: str = "") -> list[str]:
+def changed_paths(before: object, after: object, path: str = "") -> list[str]:
     """Lists the settings that differ between `before` and `after`, as paths for --set."""
     if before == after:
         return []
     if is_dataclass(before) and type(before) is type(after):
+        inner: list[tuple[str, object, object]]
         dot = "." if path else ""
         inner = [(f"{path}{dot}{f.name}", getattr(before, f.name), getattr(after, f.name)) for f in fields(before)]
-    elif _are_lists_of_tables(before, after):
+    elif isinstance(before, tuple) and isinstance(after, tuple) and [*map(is_dataclass, before)] == [True] * len(after):
+        # two lists of as many tables
         inner = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(before, after, strict=True))]
     else:
         return [path]
     return [changed for name, old, new in inner for changed in changed_paths(old, new, name)]
-
-
-def _are_lists_of_tables(before: Any, after: Any) -> bool:
-    both = isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after)
-    return both and all(map(is_dataclass, before))
 
 
 def _with_tracks(scene: Scene, tracks: Iterable[Track]) -> Scene:
@@ -245,7 +245,7 @@ def _with_tracks(scene: Scene, tracks: Iterable[Track]) -> Scene:
     return replace(scene, animation=replace(scene.animation, tracks=tuple(tracks)))
 
 
-def _with_keys(scene: Scene, time: float, values: dict[str, Any]) -> Scene:
+def _with_keys(scene: Scene, time: float, values: dict[str, object]) -> Scene:
     """The scene with key frames of these values, by path, at `time`; they replace the key frames at that time."""
     animation = scene.animation or Animation(DEFAULT_DURATION)
     tracks = {track.path: track for track in animation.tracks}
@@ -274,7 +274,7 @@ def _is_chosen(path: str, key: Key, chosen: Collection[KeyName]) -> bool:
 
 
 def _merged(track: Track, unchanged: Iterable[Key], new: list[Key]) -> Track:
-    """Returns the track of the `new` and `unchanged` keys; a new key replaces a unchanged key at its time."""
+    """Returns the track of the `new` and `unchanged` keys; a new key replaces an unchanged key at its time."""
     others = [key for key in unchanged if not any(_is_at(key, replacement.time) for replacement in new)]
     return track.with_keys([*others, *new])
 

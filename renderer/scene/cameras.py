@@ -6,8 +6,9 @@ not depend on pixels.
 """
 
 import math
+from collections.abc import Iterable
 from decimal import Context, Decimal, localcontext
-from typing import Any, Literal, Self
+from typing import Literal, Self, SupportsFloat
 
 import numpy as np
 
@@ -232,7 +233,7 @@ def _rotated(v: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     return np.asarray(v * cos + np.cross(axis, v) * sin + axis * (axis @ v) * (1 - cos))
 
 
-def to_point(v: Any) -> tuple[float, float, float]:
+def to_point(v: Iterable[SupportsFloat]) -> tuple[float, float, float]:
     """Converts three numbers to a tuple of floats."""
     x, y, z = (float(n) for n in v)
     return x, y, z

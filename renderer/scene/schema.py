@@ -18,14 +18,18 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cache, reduce
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from renderer.errors import InputError, UserError
 from renderer.paths import ASSETS
-from renderer.plain import format_names, format_value, parse_whole, quoted, suggestion, to_float
+from renderer.plain import Json, format_names, format_value, parse_whole, quoted, suggestion, to_float
 from renderer.system.files import parse_toml, resolve
 from renderer.system.trust import named_file
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
 Metadata = Mapping[str, Any]  # metadata of a dataclass field, made by setting()
 NUMBERS = frozenset((float, int, bool))
 EMPTY: Any = types.MappingProxyType({})  # the default of a table that a file may leave out
@@ -39,7 +43,7 @@ MAX_NUMBER = 1e30  # the greatest magnitude of a setting: the length of a vector
 
 
 def setting(
-    default: object,
+    default: T,
     low: float | Decimal | None = None,
     high: float | Decimal | None = None,
     help: str = "",
@@ -48,7 +52,7 @@ def setting(
     logarithmic: bool = False,
     is_color: bool = False,
     refers_to: str = "",
-) -> Any:
+) -> T:
     """A dataclass field with its closed range, one line of help, and the key of the window that steps its value.
 
     `file` marks a path, and is the suffixes that it may have ("" is a folder): relative to the scene file's folder in a
@@ -70,7 +74,7 @@ def required_file(suffixes: tuple[str, ...], help: str = "") -> Any:
     return dataclasses.field(metadata=dict(help=help, file=suffixes, required=True))
 
 
-def reference(refers_to: str, help: str) -> dict[str, Any]:
+def reference(refers_to: str, help: str) -> dict[str, str]:
     """Returns the metadata of a dataclass field that names an item of the list `refers_to` and has no default."""
     return {"help": help, "refers_to": refers_to}
 
@@ -91,7 +95,7 @@ class PictureSettings:
         """True if the settings change with time without key frames: animations of models."""
         return False
 
-    def at_time(self, time: float, settings_after: Callable[[float], Any]) -> Self:
+    def at_time(self, time: float, settings_after: Callable[[float], Self]) -> Self:
         """These settings with the models' animations at `time` (seconds), and the instances at shutter close.
 
         settings_after(seconds) returns the settings of a later time, to which at_time() was not applied.
@@ -132,13 +136,13 @@ def field_types(Settings: type) -> dict[str, Any]:
     return get_type_hints(Settings)
 
 
-def from_table(Settings: type, table: object, context: str, folder: Path | None) -> Any:
+def from_table(Settings: type[T], table: object, context: str, folder: Path | None) -> T:
     """Converts a table of a file in `folder` (None: of the user) to `Settings`; named_file() decides on its paths.
 
     Raises InputError, which begins with `context` and names the key, the value found and the values allowed.
     """
-    hints = field_types(Settings)
-    known = {f.name: f for f in fields(Settings)}
+    kind: type = Settings
+    hints, known = field_types(kind), {f.name: f for f in fields(kind)}
     if not isinstance(table, dict):
         raise InputError(f"{context} is {format_value(table)}; it must be a table with the keys {_plain_first(known)}")
     for key in table:
@@ -150,7 +154,8 @@ def from_table(Settings: type, table: object, context: str, folder: Path | None)
         raise InputError(f"{context}: the key {missing[0]!r} is missing")
     values = {k: _convert(hints[k], v, f"{context}: {k}", folder, known[k].metadata) for k, v in table.items()}
     try:
-        return Settings(**values)
+        made: T = kind(**values)
+        return made
     except ValueError as error:  # __post_init__ checks what involves several fields
         raise InputError(f"{context}: {error}") from error
 
@@ -210,7 +215,7 @@ def _convert_tuple(
     return tuple(_convert(kind, v, f"{context}[{i}]", folder, metadata) for i, (kind, v) in pairs)
 
 
-def to_decimal(value: Any, context: str, metadata: Metadata) -> Decimal:
+def to_decimal(value: object, context: str, metadata: Metadata) -> Decimal:
     """Converts a number, or a text of any length up to MAX_CHARACTERS, to the decimal number that is written there."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise InputError(f"{context} is {format_value(value)}; it must be a number, or a decimal number as a text")
@@ -225,7 +230,7 @@ def to_decimal(value: Any, context: str, metadata: Metadata) -> Decimal:
     return number
 
 
-def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, metadata: Metadata) -> Any:
+def _convert_scalar(kind: type, value: object, context: str, folder: Path | None, metadata: Metadata) -> object:
     """A boolean, number or text within the limits of its field; InputError."""
     if kind is Decimal:
         return to_decimal(value, context, metadata)
@@ -240,24 +245,24 @@ def _convert_scalar(kind: type, value: Any, context: str, folder: Path | None, m
     }[kind]
     if not is_valid:
         raise InputError(f"{context} is {format_value(value)}; it must be {name}")
-    value = to_float(value) if kind is float else value
-    if is_number:
+    if isinstance(value, (int, float)) and is_number:
+        value = to_float(value) if kind is float else value
         _check_number(value, context, metadata)
     if metadata.get("required") and not value:
         raise InputError(f"{context} is empty; it must name a file")
-    if metadata.get("file") and value:
+    if metadata.get("file") and isinstance(value, str) and value:
         return str(named_file(value, folder, metadata["file"], context))
     return value
 
 
-def _check_number(value: Any, context: str, metadata: Metadata) -> None:
+def _check_number(value: float | Decimal, context: str, metadata: Metadata) -> None:
     """Raises InputError for a number that is not finite or beyond the limits."""
     low, high = metadata.get("low"), metadata.get("high")
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
         raise InputError(f"{context} is {format_value(value)}; it must be below 2^63")
     if not math.isfinite(value):
         raise InputError(f"{context} is {value}; it must be finite")
-    if abs(value) > MAX_NUMBER:
+    if not -MAX_NUMBER <= value <= MAX_NUMBER:
         raise InputError(f"{context} is {value:g}; it must be at most {MAX_NUMBER:g} in size")
     if (low is not None and value < low) or (high is not None and value > high):
         raise InputError(f"{context} is {value}; it must be {_span(metadata)}")
@@ -285,16 +290,16 @@ def check_numbers(value: object, context: str, metadata: Metadata = EMPTY) -> No
         _check_number(value, context, metadata)
 
 
-def to_table(settings: Any, folder: Path | None = None, defaults: Any = None) -> dict[str, Any]:
+def to_table(settings: object, folder: Path | None = None, defaults: object = None) -> Json:
     """Converts settings to the table that from_table() reads: only the values that differ from the defaults.
 
     Paths become relative to `folder` if it is given. `defaults` are settings of the same class; None for the defaults
     of the class.
     """
     out = {}
-    for f in fields(settings):
+    for f in fields(typing.cast("DataclassInstance", settings)):
         value = getattr(settings, f.name)
-        default = f.default if f.default_factory is MISSING else f.default_factory()
+        default: object = f.default if f.default_factory is MISSING else f.default_factory()
         if defaults is not None:
             default = getattr(defaults, f.name)
         if value != default:  # the value of a required field differs from MISSING
@@ -302,13 +307,13 @@ def to_table(settings: Any, folder: Path | None = None, defaults: Any = None) ->
     return out
 
 
-def kept_values(settings: Any, settings_class: type) -> dict[str, Any]:
+def kept_values(settings: "DataclassInstance", settings_class: "type[DataclassInstance]") -> Json:
     """Returns the values, by name, of the fields that `settings_class` has with equal name and type."""
     kinds = {f.name: f.type for f in fields(settings)}
     return {f.name: getattr(settings, f.name) for f in fields(settings_class) if kinds.get(f.name) == f.type}
 
 
-def referenced_files(settings: Any) -> Iterator[str]:
+def referenced_files(settings: "DataclassInstance") -> Iterator[str]:
     """Yields the paths of all files that the settings name."""
     for f in fields(settings):
         value = getattr(settings, f.name)
@@ -316,13 +321,13 @@ def referenced_files(settings: Any) -> Iterator[str]:
             yield from (value,) if isinstance(value, str) else value
         items = value if isinstance(value, tuple) else value.values() if isinstance(value, Mapping) else (value,)
         for item in items:
-            if is_dataclass(item):
+            if is_dataclass(item) and not isinstance(item, type):
                 yield from referenced_files(item)
 
 
-def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = EMPTY) -> Any:
+def to_plain(value: object, folder: Path | None = None, metadata: Metadata = EMPTY) -> object:
     """Converts a setting's value to plain TOML and JSON types; `metadata` belong to the setting's field."""
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return to_table(value, folder)
     if isinstance(value, tuple):
         are_plain = NUMBERS.issuperset(map(type, value))  # as in the thousands of palettes of a film of flames
@@ -331,7 +336,7 @@ def to_plain(value: Any, folder: Path | None = None, metadata: Metadata = EMPTY)
         return {k: to_plain(v, folder, metadata) for k, v in value.items()}
     if isinstance(value, Decimal):  # a text if float64 does not hold it
         return float(value) if Decimal(repr(float(value))) == value else str(value)
-    if metadata.get("file") and value and folder is not None:
+    if metadata.get("file") and isinstance(value, str) and value and folder is not None:
         with suppress(ValueError):  # another drive
             return os.path.relpath(value, resolve(folder))
     return value
@@ -363,7 +368,7 @@ def set_all_from_texts(settings: Any, assignments: Sequence[tuple[str, str]]) ->
         raise
 
 
-def _value_of_text(text: str, context: str) -> Any:
+def _value_of_text(text: str, context: str) -> object:
     """The TOML value of an option's text; the text itself if it is none. Raises UserError."""
     try:
         value = _parse_toml(text, text)
@@ -373,10 +378,11 @@ def _value_of_text(text: str, context: str) -> Any:
         raise UserError(f"{context}: {error}") from error
 
 
-def _parse_toml(text: str, fallback: object) -> Any:
+def _parse_toml(text: str, fallback: object) -> object:
     """The value of a TOML expression; `fallback` if it is none."""
     try:
-        return parse_toml(f"value = {text}")["value"]
+        value: object = parse_toml(f"value = {text}")["value"]
+        return value
     except tomllib.TOMLDecodeError:
         return fallback
 
@@ -389,11 +395,11 @@ def split_path(path: str) -> list[str]:
 def replace_path(
     node: Any,
     path: list[str],
-    value: Any,
+    value: object,
     context: str,
     folder: Path | None = None,
-    kind: Any = Any,
-    metadata: Any = None,
+    kind: object = Any,
+    metadata: Metadata = EMPTY,
 ) -> Any:
     """Returns `node` with the value at `path` replaced; UserError for an unknown name, InputError for a bad value.
 
@@ -401,7 +407,7 @@ def replace_path(
     has the limits of the field that holds it.
     """
     if not path:
-        return _convert(kind, value, context, folder, metadata or {})
+        return _convert(kind, value, context, folder, metadata)
     name, rest = path[0], path[1:]
     if isinstance(node, tuple):
         index = parse_whole(name, 0, len(node) - 1)
@@ -430,12 +436,12 @@ def replace_path(
         raise UserError(f"{context}: {error}") from error
 
 
-def replace_all(settings: Any, changes: Mapping[str, Any], prefix: str = "", spelled: Mapping[str, str] = {}) -> Any:
+def replace_all(settings: Any, changes: Mapping[str, object], prefix: str = "", spelled: Mapping[str, str] = {}) -> Any:
     """Returns the settings with the values at the keys (`a` or `a.b[2]`) replaced, and checks them together.
 
     Raises UserError, which names the key as it is `spelled`, or after the `prefix`.
     """
-    kinds: dict[str, Any] = field_types(typing.cast(type, type(settings)))
+    kinds = field_types(typing.cast(type, type(settings)))
     known, values = {f.name: f for f in fields(settings)}, dict[str, Any]()
     for key, value in sorted(changes.items(), key=lambda change: len(split_path(change[0]))):
         name, *rest = split_path(key)

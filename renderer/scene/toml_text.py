@@ -63,18 +63,19 @@ def format_key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _inline(key)
 
 
-def table_lines(name: str, table: Mapping[str, Any], is_item: bool = False, comment: str = "") -> list[str]:
+def table_lines(name: str, table: Mapping[str, object], is_item: bool = False, comment: str = "") -> list[str]:
     """Formats a table with its header, in lines; an inner table takes one line, or a header if it is too long."""
     header = f"[[{name}]]" if is_item else f"[{name}]"
-    long = [k for k, v in table.items() if isinstance(v, Mapping) and v and len(_key_line(k, v)) > MAX_LINE]
+    tables = {key: value for key, value in table.items() if isinstance(value, Mapping) and value}
+    long = {key: value for key, value in tables.items() if len(_key_line(key, value)) > MAX_LINE}
     lines = [f"{header} # {comment}" if comment else header]
     lines += _key_lines({key: value for key, value in table.items() if key not in long})
-    for key in long:
-        lines += table_lines(f"{name}.{format_key(key)}", table[key])
+    for key, inner in long.items():
+        lines += table_lines(f"{name}.{format_key(key)}", inner)
     return lines
 
 
-def _key_lines(table: Mapping[str, Any]) -> list[str]:
+def _key_lines(table: Mapping[str, object]) -> list[str]:
     return [line for k, v in table.items() for line in _key_line(k, v).split("\n")]
 
 
@@ -180,7 +181,7 @@ def set_comment(text: str, path: Path, index: int, comment: str) -> str:
 
 
 def insert_item(
-    text: str, path: Path, index: int, table: Mapping[str, Any], comment: str = "", later: Sequence[str] = ()
+    text: str, path: Path, index: int, table: Mapping[str, object], comment: str = "", later: Sequence[str] = ()
 ) -> str:
     """Returns the text with a table inserted as item `index` of the list at `path`.
 
@@ -242,7 +243,7 @@ def _ended(lines: list[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _inline_list(text: str, path: Path) -> list[Any] | None:
+def _inline_list(text: str, path: Path) -> list[object] | None:
     """Returns the items of a list that is a key's value; None if there is no such key."""
     value: Any = parse_toml(text)
     for name in path:
@@ -252,15 +253,16 @@ def _inline_list(text: str, path: Path) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def replace_value(text: str, path: Path, value: Any, sections: Sequence[str] = ()) -> str:
+def replace_value(text: str, path: Path, value: object, sections: Sequence[str] = ()) -> str:
     """Returns the text with the value at `path` replaced, or added after the other keys of its table.
 
     A missing table of the top level is added in the order of `sections`.
     """
     lines = text.split("\n")
-    for block in blocks(text) if isinstance(value, Mapping) else ():
-        if block.path == path and not block.is_item:  # a table with a header
-            return _joined([*lines[: block.header + 1], *_key_lines(value)], [], lines[block.end :])
+    if isinstance(value, Mapping):
+        for block in blocks(text):
+            if block.path == path and not block.is_item:  # a table with a header
+                return _joined([*lines[: block.header + 1], *_key_lines(value)], [], lines[block.end :])
     block = _block_at(text, path)
     rest = path[len(block.path) :]
     if not block.path and len(rest) > 1 and rest[0] not in parse_toml(_body(lines, block)):
@@ -301,7 +303,7 @@ def _body(lines: Sequence[str], block: Block) -> str:
     return "\n".join(lines[block.header + 1 : block.end])
 
 
-def _nested(path: Path, value: object) -> dict[str, Any]:
+def _nested(path: Path, value: object) -> dict[str, object]:
     name = str(path[0])
     return {name: value if len(path) == 1 else _nested(path[1:], value)}
 
@@ -333,7 +335,7 @@ def _with_key(body: str, key: str, value: object) -> str:
     return "\n".join([*lines[:count], _key_line(key, value), *rest])
 
 
-def _add_section(text: str, name: str, table: dict[str, Any], sections: Sequence[str]) -> str:
+def _add_section(text: str, name: str, table: Mapping[str, object], sections: Sequence[str]) -> str:
     later = sections[sections.index(name) + 1 :] if name in sections else ()
     lines = text.split("\n")
     starts = [block.start for block in blocks(text) if block.path and block.path[0] in later]

@@ -1,6 +1,8 @@
 """The shapes whose caustics are sampled (shaders/raytracing/lights/caustics.h): smooth glass and mirrors.
 
-LightSampler writes ball_rows() and mesh_rows() into its buffer.
+A chain is a path from a lamp over such a shape to a surface, found by Newton's method; `balls` are spheres. Chains pay
+where the lamp is small, see LARGE. LightSampler (light_buffer.py) writes ball_rows() and mesh_rows() into its buffer.
+`settings` are raytracing.settings.Settings, a module that imports this one.
 """
 
 from typing import Any
@@ -14,7 +16,7 @@ LARGE = {"glass": 0.02, "mirror": 0.2, "glass mesh": 0.0002, "mirror mesh": 0.1}
 
 
 def caustic_balls(settings: Any) -> list[tuple[Any, Any]]:
-    """Returns the spheres and materials whose caustics are sampled; `settings` is raytracing.settings.Settings.
+    """Returns the spheres whose caustics can be sampled, with their materials.
 
     These are spheres without a name, of smooth glass denser than its surroundings or of a mirror, without maps.
     """
@@ -27,17 +29,21 @@ def caustic_meshes(settings: Any) -> dict[int, list[Any]]:
     """Returns, by material index, the meshes and solids whose caustics can be sampled, as caustic_balls()."""
     found: dict[int, list[Any]] = {}
     for index, material in enumerate(settings.materials if settings.caustics else ()):
-        shapes = [s for s in (*settings.meshes, *settings.solids) if s.material == material.name and not s.name]
+        items = settings.items("meshes", "solids")
+        shapes = [shape for _, shape in items if shape.material == material.name and not shape.name]
         if shapes and _throws_caustics(material):
             found[index] = shapes
     return found
 
 
 def sampled_meshes(settings: Any) -> dict[int, list[Any]]:
-    """Returns the entries of caustic_meshes() from which a lamp is small."""
-    found = caustic_meshes(settings)
-    large = {index: LARGE[f"{settings.materials[index].kind} mesh"] for index in found}
-    return {i: s for i, s in found.items() if any(_sees_small_lamp(settings, shape.position, large[i]) for shape in s)}
+    """Returns the entries of caustic_meshes() of which a shape sees a small lamp."""
+
+    def is_sampled(index: int, shapes: list[Any]) -> bool:
+        large = LARGE[f"{settings.materials[index].kind} mesh"]
+        return any(_sees_small_lamp(settings, shape.position, large) for shape in shapes)
+
+    return {index: shapes for index, shapes in caustic_meshes(settings).items() if is_sampled(index, shapes)}
 
 
 def _throws_caustics(material: Any) -> bool:
@@ -47,22 +53,25 @@ def _throws_caustics(material: Any) -> bool:
 
 
 def _sees_small_lamp(settings: Any, center: tuple[float, float, float], large: float) -> bool:
-    """True if a lamp that chains reach fills less than `large` seen from a point, or has a size that is not known."""
+    """True if a lamp fills less than `large` steradians seen from `center`, or has a size that is not known.
+
+    A point light, a delta sun and a lamp of a mesh or model count as small; other suns and the environment as large.
+    """
     lamps = {material.name for material in settings.materials if any(material.emission)}
     found = [(np.array(s.center), np.pi * s.radius**2) for s in settings.spheres if s.material in lamps]
     for a, b, c, d in (np.array(quad.corners) for quad in settings.quads if quad.material in lamps):
-        found.append(((a + b + c + d) / 4, np.linalg.norm(np.cross(c - a, d - b)) / 2))
+        found.append(((a + b + c + d) / 4, float(np.linalg.norm(np.cross(c - a, d - b))) / 2))  # by its diagonals
     is_small = (area < large * ((middle - center) ** 2).sum() for middle, area in found)
-    shapes = (*settings.meshes, *settings.solids, *settings.procedural)
+    meshes = settings.items("meshes", "solids", "procedural")
     delta = settings.point_lights or settings.models or any(not sun.angle_degrees for sun in settings.suns)
-    return any(is_small) or bool(delta) or any(shape.material in lamps for shape in shapes)
+    return any(is_small) or bool(delta) or any(mesh.material in lamps for _, mesh in meshes)
 
 
 def caustics_hint(settings: Any) -> str:
     """Returns a sentence on the shapes of glass or a mirror whose caustics are not sampled though the setting is on."""
     casters = {m.name for m in settings.materials if m.kind in LARGE or m.kind == "principled" and m.transmission}
-    shapes = (*settings.spheres, *settings.quads, *settings.meshes, *settings.solids, *settings.procedural)
-    others = sum(shape.material in casters for shape in shapes) - len(ball_rows(settings)) // 2
+    shapes = settings.items("spheres", "quads", "meshes", "solids", "procedural")
+    others = sum(shape.material in casters for _, shape in shapes) - len(ball_rows(settings)) // 2  # two rows a ball
     others -= sum(map(len, sampled_meshes(settings).values()))
     text = "caustics samples smooth shapes lit by small lamps; paths find the caustics of"
     text += f" {others} other shapes of glass or mirrors by chance: --set guiding_photons=25000 leads them there"
@@ -72,7 +81,7 @@ def caustics_hint(settings: Any) -> str:
 def ball_rows(settings: Any) -> np.ndarray:
     """Returns the balls as rows (2 n, 4): center, radius, then color, index of refraction, 0 for a mirror.
 
-    A ball that sees large lamps alone has none: paths find their caustics.
+    A ball that sees no small lamp has no rows: paths find its caustics.
     """
     rows = [
         ((*sphere.center, sphere.radius), (*material.color, material.ior if material.kind == "glass" else 0.0))
@@ -85,7 +94,9 @@ def ball_rows(settings: Any) -> np.ndarray:
 def mesh_rows(settings: Any, bounds: dict[int, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Returns the meshes of glass and mirrors as rows (2 n, 4), see shaders/raytracing/lights/mesh_caustics.h.
 
-    All meshes of a material are one. `bounds` are the min and max corner (3,) of static primitives by material.
+    These are center and radius of a sphere around the mesh, then material index, half width and half height of its box,
+    and the index of refraction, negative to tell a mesh from a ball; -0.5 for a mirror. All meshes of a material count
+    as one. `bounds` are the min and max corner (3,) of static primitives by material.
     """
     rows = np.zeros((0, 4), "f4")
     for index in sampled_meshes(settings):

@@ -10,11 +10,10 @@ view. After H. W. Jensen 1995 and L. Ruppert et al. 2020.
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
-from renderer.gpu.device import Buffer, Device
+from renderer.gpu.device import Buffer
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import kernel_source
 from renderer.raytracing.lights.light_buffer import LightSampler
@@ -35,21 +34,16 @@ DEPTH_BITS = 5  # low bits of a tree's header word: its depth; the rest: the num
 
 
 def train_guide(
-    device: Device,
-    settings: Settings,
-    geometry: Geometry,
-    rows: np.ndarray,
-    lights: LightSampler,
-    constants: dict[str, object],
+    settings: Settings, geometry: Geometry, rows: np.ndarray, lights: LightSampler, constants: dict[str, object]
 ) -> Buffer:
     """Traces the photons of the settings and returns the guide's words on the device.
 
     `rows` are the materials (m,) MATERIAL, `constants` the compile-time constants of kernels that trace rays.
     """
     starts = emit_photons(settings, geometry, rows, lights, settings.guiding_photons)
-    photons, count = np.zeros((0, 2, 4), "f4"), len(starts)
+    device, photons, count = geometry.device, np.zeros((0, 2, 4), "f4"), len(starts)
     if count:
-        kernel: Any = device.kernel(kernel_source("photons"), "trace_photons", group_size=GROUP_SIZE, **constants)
+        kernel = device.kernel(kernel_source("photons"), "trace_photons", group_size=GROUP_SIZE, **constants)
         records = device.buffer((count * RECORDS, 2, 4)).fill(0)
         sources = device.buffer(starts.shape).write(starts)
         materials = device.buffer(len(rows), rows.dtype).write(rows)

@@ -20,7 +20,7 @@ from renderer.raytracing.lights.light_profiles import load_profile, profile_rows
 from renderer.raytracing.lights.light_tree import LightBounds, build_light_tree
 from renderer.raytracing.material_files import declares
 from renderer.raytracing.settings import Settings
-from renderer.raytracing.volumes import has_volumes, volume_rows
+from renderer.raytracing.volumes import volume_rows
 
 LIGHT_POINT, LIGHT_ENVIRONMENT, LIGHT_PROFILE = -1.0, -2.0, -3.0  # NonAreaLight.kind; the same in light_rows.h
 # Light ids (light_rows.h): an index of a static primitive; INSTANCED_LIGHT plus an index of InstancedLights.triangles;
@@ -104,7 +104,7 @@ class LightSampler:
         group_rows = _group_rows(settings, others)
         balls = np.concatenate([ball_rows(settings), mesh_rows(settings, primitives.bounds)])
         profiled = [light for light in settings.point_lights if light.file]
-        has_directory = bool(profiled) or has_volumes(settings) or bool(settings.light_groups) or len(balls) > 0
+        has_directory = bool(profiled) or settings.has_volumes or bool(settings.light_groups) or len(balls) > 0
         directory = np.zeros((int(has_directory), 4), "i4")
         records = _light_records(others, selection, irradiances @ LUMINANCE)
         parts = [selection.cdf, triangles, group_rows, directory.view("f4"), records]
@@ -132,9 +132,9 @@ class LightSampler:
         if profiled:
             directory[0, 2] = next_row()
             parts += profile_rows(profiled, int(directory[0, 2]))
-        if has_volumes(settings):
+        if settings.has_volumes:
             directory[0, 0], directory[0, 3] = next_row(), len(settings.point_lights)
-            directory[0, 1], rows = volume_rows(settings, int(directory[0, 0]))
+            directory[0, 1], rows = volume_rows((settings.fog, *settings.volumes), int(directory[0, 0]))
             parts += rows
         if len(balls):  # with neither fog nor volumes
             directory[0, :2] = next_row(), len(balls) // 2
@@ -155,7 +155,7 @@ class _Selection(NamedTuple):
 def _select_by_power(settings: Settings, area: "AreaLights", others: list[NonAreaLight]) -> _Selection:
     """Returns the selection; with a light tree, one entry stands for all area and point lights."""
     area_power, power = area.power, np.array([light.power for light in others], "f8")
-    if has_volumes(settings):
+    if settings.has_volumes:
         is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
         power = _limit_infinite(power, is_infinite, float(area_power.sum()))
     ids, is_point = area.ids, np.array([light.is_point for light in others], bool)
@@ -271,11 +271,9 @@ def _environment_rows(
     height, width = radiance.shape[:2]
     pixels = np.zeros((height * width, 4), "f4")
     pixels[:, :3] = radiance.reshape(-1, 3)
-    guides = np.concatenate([environment.cdf_guide(cdf.marginal), environment.cdf_guide(cdf.conditional).ravel()]).view(
-        "u4"
-    )
-    level_guide = environment.cdf_guide(cdf.level).view("u4")
-    words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guides, cdf.level, level_guide])
+    cdfs = cdf.marginal, cdf.conditional, cdf.level
+    guide, column_guides, level_guide = (environment.cdf_guide(c).ravel().view("u4") for c in cdfs)
+    words = np.concatenate([cdf.marginal, cdf.conditional.ravel(), guide, column_guides, cdf.level, level_guide])
     fields = {
         "environment": first, "environment_width": width, "environment_height": height,
         "environment_rotation": rotation % 1.0, "environment_probability": probability,

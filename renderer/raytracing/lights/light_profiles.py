@@ -4,13 +4,13 @@ light_buffer.py stores profile_rows() on the device, where lights/light_profile.
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.ies import IesProfile, read_ies
 from renderer.formats.linked import cached_by_file
+from renderer.raytracing.settings import PointLight
 
 
 @cached_by_file(64)
@@ -21,7 +21,7 @@ def load_profile(path: Path) -> IesProfile:
     return read_ies(path)
 
 
-def profile_axes(light: Any) -> np.ndarray:
+def profile_axes(light: PointLight) -> np.ndarray:
     """Returns a profile's unit axes (3, 3): vertical angle 0, then vertical angle 90 at horizontal angles 0 and 90.
 
     For a light that points down, the horizontal angles 0 and 90 are at +x and -z, counter-clockwise seen from above.
@@ -38,8 +38,12 @@ def profile_axes(light: Any) -> np.ndarray:
     return np.array([down, *turned])
 
 
-def profile_rows(lights: list[Any], first: int) -> list[np.ndarray]:
-    """Returns arrays of rows (k, 4), stored from row `first` on: three rows a light, then each file's data."""
+def profile_rows(lights: list[PointLight], first: int) -> list[np.ndarray]:
+    """Returns arrays of rows (k, 4), stored from row `first` on: three rows a light, then each file's data.
+
+    A light's rows are its axes, and in w the first row of its file's data and the numbers of vertical and of horizontal
+    angles. A file's data are these angles, then the candela.
+    """
     records = np.zeros((len(lights), 3, 4), "f4")
     data: list[np.ndarray] = []
     first_rows: dict[str, int] = {}  # index of the first row of each file's data

@@ -116,10 +116,8 @@ def _notes(content: Content, own_light: float, has_own_floor: bool, ev: float, i
         light = f"{lamps} light{'s' * (lamps != 1)} of the file" if lamps else "emissive surfaces of the file"
         notes.append(f"{light}{'' if is_inside else ' and a dim studio'}, exposure {ev:+.2f} EV")
     if is_inside:
-        notes.append(
-            "a closed room, since its faces point inwards, seen from inside"
-            + ("" if own_light else ", with a lamp in its middle")
-        )
+        lamp = "" if own_light else ", with a lamp in its middle"
+        notes.append(f"a closed room, since its faces point inwards, seen from inside{lamp}")
     if has_own_floor:
         notes.append("no ground: the model has a floor")
     return tuple(notes)
@@ -132,9 +130,8 @@ def _own_light(content: Content, view: Camera) -> float:
     surface = light_meter.facing(light_meter.sample_surface(content.corners, content.emitted), np.array(view.position))
     lamps = light_meter.lamp_irradiance(surface, content.suns, content.points)
     is_emitter = content.emitted > 0
-    emitters = light_meter.sample_surface(
-        content.corners[is_emitter], content.emitted[is_emitter], light_meter.EMITTER_SAMPLES
-    )
+    lit = content.corners[is_emitter], content.emitted[is_emitter]
+    emitters = light_meter.sample_surface(*lit, light_meter.EMITTER_SAMPLES)
     reflected = surface.emitted <= 0  # the exposure is not for the emitters
     glow = light_meter.emitter_irradiance(surface, emitters)[reflected]
     total = light_meter.metered(lamps[reflected] + glow) / np.pi

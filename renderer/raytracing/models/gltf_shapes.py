@@ -46,7 +46,7 @@ class ModelShape:
 
     def matrix(self) -> np.ndarray:
         """Returns the transform (4, 4) from the file's world space to the scene's."""
-        return np.vstack([placement(self), [0, 0, 0, 1]])
+        return np.vstack([placement(self.scale, self.rotation_degrees, self.position), [0, 0, 0, 1]])
 
 
 def materials_of(model: gltf.Model) -> list[gltf.Material]:
@@ -176,9 +176,8 @@ def _ball_arrays(
     if collapse:
         radii[:] = 0
         radii[np.unique(balls.vertices, axis=0, return_index=True)[1]] = radius
-    attributes = textures.default_attributes(
-        len(radii), textures.attribute_float4s(balls.colors is not None, len(sets))
-    )
+    float4s = textures.attribute_float4s(balls.colors is not None, len(sets))
+    attributes = textures.default_attributes(len(radii), float4s)
     attributes[:, 1, 0] = 1  # flag: texture.h does not map this sphere as a globe
     _write_texcoords_and_colors(attributes, balls, sets, np.repeat(np.arange(len(radii))[:, None], 3, 1))
     return spheres(balls.vertices, radii, material), attributes

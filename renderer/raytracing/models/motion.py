@@ -14,7 +14,7 @@ from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
 from renderer.formats.gltf.rig import in_pose, model_at
 from renderer.raytracing.models.gltf_shapes import ModelShape
-from renderer.scene.cameras import to_point
+from renderer.scene.cameras import Camera, to_point
 
 BOUND_SAMPLES = 16  # most poses of an animation whose bounds are united
 BOUND_VERTICES = 1 << 21  # most vertices of these poses together
@@ -94,13 +94,14 @@ def stop_following(edited: Any, original: Any, shown: Any) -> Any:
         edited = replace(edited, view=original.view)
     else:
         edited = replace(edited, models=tuple(replace(shape, camera=-1) for shape in edited.models))
-    for name in ("suns", "point_lights"):
-        if getattr(edited, name) == getattr(shown, name):
-            edited = replace(edited, **{name: getattr(original, name)})
+    if edited.suns == shown.suns:
+        edited = replace(edited, suns=original.suns)
+    if edited.point_lights == shown.point_lights:
+        edited = replace(edited, point_lights=original.point_lights)
     return edited
 
 
-def _moved_view(view: Any, shape: ModelShape, camera: gltf.Camera) -> Any:
+def _moved_view(view: Camera, shape: ModelShape, camera: gltf.Camera) -> Camera:
     """Returns the view from a camera of the model; the target stays at its distance."""
     matrix = shape.matrix() @ camera.matrix
     forward = -matrix[:3, 2] / np.linalg.norm(matrix[:3, 2])

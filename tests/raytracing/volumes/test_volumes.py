@@ -8,9 +8,7 @@ import pytest
 from scipy.ndimage import map_coordinates
 
 from renderer.errors import InputError
-from renderer.pictures import raytrace
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing import kernels
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sphere, Sun
 from renderer.raytracing.volumes import Fog, Volume, read_grid
 from renderer.scene.cameras import Camera
@@ -177,8 +175,7 @@ def test_equiangular_sampling_keeps_the_mean(picture, rng, monkeypatch):
         for is_on in (True, False):
             with monkeypatch.context() as patch:
                 if not is_on:
-                    for module in (kernels, raytrace):
-                        patch.setattr(module, "samples_segments", lambda settings: False)
+                    patch.setattr(Settings, "samples_segments", False)
                 runs = [render(picture, replace(scene, seed=seed), (32, 24), 16) for seed in range(16)]
             found.append(np.array(runs).reshape(16, 3, 8 * 32 * 3).mean(-1))
         (new, old), count = found, 16
