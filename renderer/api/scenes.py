@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Mesh", "Scene", "Source", "as_scene", "instances", "load", "with_settings"]
 Content = TypeVar("Content", bytes, np.ndarray)  # of a temporary file
 CAMERA = re.compile(r"^camera(?=\.|$)")  # another name of the setting `view`
+# Names that other renderers give to settings, for the hint after a misspelled one.
 MEANT = {"spp": "samples", "fov": "camera.fov_degrees", "resolution": "size", "width": "size", "height": "size"}
 
 
@@ -238,7 +239,7 @@ class Scene(scenes.Scene):
         made = pictures.scene_of_table(given, Path("Scene"), any_file=True)
         for note in made.notes:
             warnings.warn(f"Scene: {note}", stacklevel=3)  # python_values() is between
-        vars(made.settings)["is_checked"] = True
+        vars(made.settings)["is_checked"] = True  # see as_scene()
         super().__init__(**vars(made))
 
 

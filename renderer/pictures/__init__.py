@@ -144,11 +144,11 @@ def scene_of_table(table: Json, path: Path, any_file: bool = False) -> Scene:
 
 def _groups(table: Json, settings: PictureSettings, path: Path) -> dict[str, tuple[str, ...]]:
     """The paths of the items of each group; InputError for a path of no item, or one that is in a group before."""
-    groups, lists = _table(table, "groups", path), vars(settings).items() if "groups" in table else ()
-    known = ((f"{key}[{k}]", v) for key, values in lists if isinstance(values, tuple) for k, v in enumerate(values))
-    free = {member for member, value in known if is_dataclass(value)}
+    groups = _table(table, "groups", path)
+    lists = [(key, items) for key, items in vars(settings).items() if groups and isinstance(items, tuple)]
+    free = {f"{key}[{k}]" for key, items in lists for k, item in enumerate(items) if is_dataclass(item)}
     for name, members in groups.items():
-        for member in members if isinstance(members, list) and members else [members]:
+        for member in members if isinstance(members, list) and members else [members]:  # what is no list is refused
             if not isinstance(members, list) or not isinstance(member, str) or member not in free:
                 allowed = 'it must be a list of items, such as "spheres[0]", each in one group'
                 raise InputError(f"{path}: groups: {name} has {format_value(member)}; {allowed}")

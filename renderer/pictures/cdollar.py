@@ -111,7 +111,7 @@ class Picture(BasePicture[Settings]):
         assert isinstance(compilation.target, DeviceTarget)
         channels = compilation.target.run(node).buffers
         frame = self.cached("frame", (height, width), lambda: self._device.buffer((height, width, 4)))
-        buffers = (channels + [channels[0]] * 4)[:4]
+        buffers = (channels + [channels[0]] * 4)[:4]  # the kernel takes four, and reads as many as there are channels
         self._interleave(width * height, width * height, len(channels), *buffers, frame)
         return frame
 

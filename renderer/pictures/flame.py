@@ -196,7 +196,7 @@ class Picture(AccumulatingPicture[Settings]):
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
-        self._game = ChaosGame(gpu.device)
+        self._game = ChaosGame(gpu.device)  # the chains of the present pass, and their histogram
         self._postprocess = Postprocess(gpu.device)
         self._plan: _Plan  # the plan of the last picture
         self._pass = self._batch = 0  # the present pass, and the number of its batches that are drawn
@@ -290,7 +290,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._pass, self._earlier = index, None
         self._game.restart(
             [sample.flame for sample in started.temporal_samples], cameras, started.temporal_weights, plan.grid.rect,
-            plan.schedule.chains, settings.seed + (index << 64), chunk,
+            plan.schedule.chains, settings.seed + (index << 64), chunk,  # each pass has other random numbers
             started.sample_weights if started.needs_hit_counts else None,
         )  # fmt: skip
 
@@ -400,6 +400,7 @@ class Picture(AccumulatingPicture[Settings]):
         """Add the partial results of one chunk."""
         if self._merged:
             pairs = zip(self._merged, drawn["passes"], strict=True)
+            # Sums, bad values and hits add up; the key of a solid flame's nearest point is the largest.
             merge = {"nearest": np.maximum}
             self._merged = [{n: merge.get(n, np.add)(ours[n], theirs[n]) for n in ours} for ours, theirs in pairs]
         else:

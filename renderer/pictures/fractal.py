@@ -28,12 +28,13 @@ from renderer.scene.scene import Scene, ToneMapping
 
 R2_SEQUENCE = (0.7548776662466927, 0.5698402909980532)  # M. Roberts, 2018: evenly distributed for any count
 REVOLUTION_SECONDS = 20  # seconds in which c moves once around its circle
-# Least height of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64. The rounding errors
-# of many iterations change counts of single pixels before that: below RAW_HEIGHT, kernels give exact counts.
 MOSTLY_INSIDE = 0.99  # fraction of a picture's pixels that are black, above which an export says so
 CYCLE_ITERATIONS = 20_000  # in which the center's cycle is looked for
 MAX_ROWS = 64  # rows in which black pixels are counted
-UNRESOLVED = Decimal(2.0**-56)  # an eighth of a step of float64
+# Least heights of a pixel, relative to the size of the numbers: FLOAT_DEPTH is 8 steps of float32, DOUBLE_DEPTH 32 of
+# float64, UNRESOLVED an eighth of one. The rounding errors of many iterations change counts of single pixels before
+# that: in views less high than RAW_HEIGHT, kernels give exact counts.
+UNRESOLVED = Decimal(2.0**-56)
 FLOAT_DEPTH, DOUBLE_DEPTH, RAW_HEIGHT = Decimal(2.0**-20), Decimal(2.0**-47), Decimal("1e-6")
 
 

@@ -112,5 +112,5 @@ class Picture(AccumulatingPicture[Settings]):
         if self.samples < panel.picture.sample_count(settings, (width, height)):
             frame = panel.picture.draw(settings, (width, height), time)
             self._tone_mapper(panel.interop.texture(frame), panel.scene.tone, toned)
-        background = (*BACKGROUND, float(index == 0))
+        background = (*BACKGROUND, float(index == 0))  # alpha 1, of the first panel: it fills the picture around it
         self._blit(self._target, image=toned, rectangle=self._rectangles[index], weighted=0, background=background)

@@ -56,7 +56,9 @@ class Picture(Generic[AnySettings]):
     max_side = 1 << 17  # pixels of a side that are drawn at once, at most; longest_side() may be less
     drawn_whole = False  # True for a kind of picture that is never drawn in tiles
     can_clone = False
-    can_split = False  # a sample may take minutes, and as long in tiles: exports draw one alone in parts
+    # True if a sample may take minutes, and as long in tiles: an export of one sample then draws small tiles, to show
+    # progress and to end at a time limit.
+    can_split = False
     can_pick = False
     can_open = False
     shows_each = True  # False: nobody looks at a frame before current_frame(), so that draw() may return an earlier one

@@ -232,10 +232,12 @@ class Picture(AccumulatingPicture[Settings]):
 
     def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
         """Draws a sample, unless all pixels have reached the noise threshold."""
+        # The first sample of the present range (film.py); from the second range on, samples are merged with the ranges
+        # before.
         first = self.samples - self.samples % film.RANGE_SAMPLES if _has_ranges(settings) else 0
         if first and first == self.samples:
             self._film.next_range()
-        merge: Callable[[], None] | None = None  # merges the sample with earlier ranges, if there are any
+        merge: Callable[[], None] | None = None
         if first:
             count = self.samples + 1 - first
             merge = self._film.merge_sample if self.device.has_graphs else partial(self._film.merge, first, count)
@@ -267,7 +269,8 @@ class Picture(AccumulatingPicture[Settings]):
     def _estimate_noise(self, samples: int) -> None:
         """Estimates the noise after `samples` samples, and lets pixels rest by it, at powers of two from a floor on."""
         self._noise, threshold = None, self._settings.noise_threshold
-        if not threshold or samples < min(self._floor, MAX_FLOOR) or samples & (samples - 1):
+        is_power_of_two = samples & (samples - 1) == 0
+        if not threshold or samples < min(self._floor, MAX_FLOOR) or not is_power_of_two:
             return
         self._unbiased = self._unbiased or self._film.mean_luminance(samples)
         self._noise = self._film.rest_pixels(samples, threshold)
@@ -478,7 +481,8 @@ class Picture(AccumulatingPicture[Settings]):
         """A clone that draws by the wavefront, stage by stage, and its settings."""
         if purpose not in self._tracers:
             self._tracers[purpose] = self.clone()
-        fixed = replace(settings, noise_threshold=0.0, variance=settings.keeps_variance)  # the same kernels
+        # Without a noise threshold all pixels take the sample; the variance is kept as before, so the kernels stay.
+        fixed = replace(settings, noise_threshold=0.0, variance=settings.keeps_variance)
         tracer, settings = self._tracers[purpose], replace(fixed, schedule="wavefront", stencil="bits")
         self._update_geometry(settings)
         # Share the geometry that this picture has now.
@@ -530,8 +534,9 @@ class Picture(AccumulatingPicture[Settings]):
         """
         settings, (width, height) = self._settings, (int(self._params["width"]), int(self._params["height"]))
         active = self._schedule.report(settings.max_depth).get("active rays", [1])
+        # The last depth has active rays, or the report ends before it (MAX_DEPTHS of ray_buffers.py).
         ends_paths = len(active) < settings.max_depth or active[-1] > 0
-        paths = min(CUT_PATHS, width * height * self.samples // 40)  # at most a twentieth of the picture's work
+        paths = min(CUT_PATHS, width * height * self.samples // 40)  # twice: at most a twentieth of the picture's work
         if settings.integrator != "path" or settings.guiding_photons or not ends_paths or paths < MIN_CUT_PATHS:
             return ""
         scale = min(1.0, (CUT_PIXELS / (width * height)) ** 0.5)

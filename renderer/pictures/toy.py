@@ -214,7 +214,7 @@ class Picture(BasePicture[Settings]):
 
     def sample_count(self, settings: Settings, size: Size) -> int:
         """One draw; in a window as many as the buffers need to reach their frame."""
-        return self._draws + self._is_behind if self._is_live else 1
+        return self._draws + int(self._is_behind) if self._is_live else 1
 
     def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
         """Draw the picture at a time, or a tile of it: first the frames of its buffers that are missing."""

@@ -99,6 +99,7 @@ def draw_mattes(geometry: Geometry, settings: Settings, params: np.ndarray, samp
     """
     device, shapes = geometry.device, geometry.shapes
     assert shapes is not None
+    # In the order of the kernel's `names`; "" for instances whose primitives have the name.
     names = [where for where, _ in settings.items("distance_fields", "instances")]
     names += [""] * sum(group.columns * group.rows for group in settings.scattered)
     names += [name for *_, name in shapes.instanced]
@@ -112,7 +113,8 @@ def draw_mattes(geometry: Geometry, settings: Settings, params: np.ndarray, samp
         params["sample_index"] = sample
         draw(int(params["ray_count"]), params[()], *arguments, *geometry.kernel_args)
     slots = tables.read()
-    slots.sort()  # by the number of samples, which is the upper half, then by name
+    slots.sort()  # a slot is a uint64: the number of samples is its upper half, the name's word its lower
+    # The last six slots, from the most samples down, two to a layer: name and coverage, name and coverage.
     ranks = np.ascontiguousarray(slots[..., : -RANKS - 1 : -1]).view("f4").reshape(*slots.shape[:3], RANKS // 2, 4)
     ranks[..., 1::2] = ranks[..., 1::2].view("u4") / np.float32(samples)
     return {f"{layer}{k:02}": ranks[:, :, i, k] for i, layer in enumerate(LAYERS) for k in range(RANKS // 2)}

@@ -43,7 +43,10 @@ class Condition:
 
 @dataclass
 class MaterialFile:
-    """The declarations of one material's file; a file without declarations has these defaults."""
+    """The declarations of one material's file; a file without declarations has these defaults.
+
+    Condition(()) never holds. `simd8` is the name of the material's eight-lane shading on CPUs, "" for none.
+    """
 
     name: str
     optional: bool = False

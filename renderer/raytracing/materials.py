@@ -37,6 +37,7 @@ def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.n
     """
     pairs = zip(settings.models, models, strict=False)
     model_materials = [(material, shape) for shape, model in pairs for material in materials_of(model)]
+    # A scene without materials has one row all the same: buffers are not empty. So zip() may leave rows.
     rows = np.zeros(max(len(settings.materials) + len(model_materials), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):
         _fill(row, material)

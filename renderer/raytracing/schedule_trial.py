@@ -101,7 +101,7 @@ class Trial:
         """Advances the trial before a sample is drawn; True once `best` is known, or not worth finding out."""
         if not self._current.is_timed:
             return False
-        if self._is_compiled is None:
+        if self._is_compiled is None:  # the present candidate is timed, and no rival compiles yet
             self.best = min(self.best, self._current, key=Candidate.seconds)
             if not self._rivals:
                 remember(self.key, self.best.name)

@@ -125,6 +125,7 @@ class SceneShapes:
             if group == nodes.moving_name:
                 instanced.append((group, np.eye(3, 4), np.eye(3, 4), ""))
             before = primitives.get(group, NO_PRIMITIVES)
+            # The pose at shutter close only if something moves while the shutter is open.
             for shapes, model in ((primitives, pose.opening), (closing, pose.closing))[: 1 + self._is_blurred]:
                 moved, rows, moved_objects = nodes.moving_arrays(model, not self._is_blurred)
                 # The id is in w of v0. with_primitive_ids() also makes slivers points; a triangle that moves while the

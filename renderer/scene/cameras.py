@@ -143,6 +143,7 @@ class Camera(View):
     def rounded(self) -> Self:
         """Rounds position and target to a millionth of their distance."""
         places = 6 - math.floor(math.log10(math.dist(self.position, self.target)))
+        # + 0.0 turns -0 into 0
         position, target = ([round(v, places) + 0.0 for v in point] for point in (self.position, self.target))
         return replace(self, position=to_point(position), target=to_point(target))
 

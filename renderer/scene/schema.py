@@ -413,14 +413,14 @@ def replace_path(
         index = parse_whole(name, 0, len(node) - 1)
         if index is None:
             raise UserError(f"{context}: no item {name!r}; there are {len(node)}, numbered from 0")
-        inner = get_args(_without_none(kind)) or (Any,)
+        inner = get_args(_without_none(kind)) or (Any,)  # (X, ...) of tuple[X, ...], or a type for each item
         item = inner[index] if index < len(inner) and inner[-1] is not Ellipsis else inner[0]
         new = replace_path(node[index], rest, value, context, folder, item, metadata)
         return (*node[:index], new, *node[index + 1 :])
     if isinstance(node, Mapping):
         if name not in node:
             raise UserError(f"{context}: unknown key {quoted(name)}; allowed are {format_names(node)}")
-        item = (get_args(_without_none(kind)) or (Any,))[-1]
+        item = (get_args(_without_none(kind)) or (Any,))[-1]  # the values' type in dict[str, X]
         new = replace_path(node[name], rest, value, context, folder, item, metadata)
         return types.MappingProxyType({**node, name: new})
     if not is_dataclass(node) or isinstance(node, type):

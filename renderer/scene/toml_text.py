@@ -119,7 +119,10 @@ def _header_lines(text: str) -> list[int]:
 
 
 def _first_comment(lines: Sequence[str], header: int, after: int) -> int:
-    """Returns the first of the comment lines directly above a header and below line `after`."""
+    """Returns the first of the comment lines directly above a header and below line `after`, the header before.
+
+    Comments that touch keys above them belong to these keys: then there are none, and the header's line is returned.
+    """
     first = header
     while first - 1 > after and lines[first - 1].lstrip().startswith("#"):
         first -= 1
@@ -222,7 +225,9 @@ def remove_item(text: str, path: Path, index: int) -> str:
         return replace_value(text, path, [*inline[:index], *inline[index + 1 :]])
     lines, end = text.split("\n"), _end_of_item(text, items[index])
     before, after = lines[: items[index].start], lines[end:]
-    return _joined(before, [], after) if not before else "\n".join([*before, *after]) if after else _ended(before)
+    if not before:
+        return _joined([], [], after)  # without blank lines at the top
+    return "\n".join([*before, *after]) if after else _ended(before)
 
 
 def move_item(text: str, path: Path, index: int, to: int) -> str:

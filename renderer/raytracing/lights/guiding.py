@@ -97,7 +97,8 @@ def _tree(points: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarr
     nodes = [np.zeros(1, "u4")]
     for _ in range(depth):
         order, axis, split = _halve(positions)
-        nodes.append(split.view("u4") & np.uint32(~3 & 0xFFFFFFFF) | axis.astype("u4"))
+        # A node is the bits of the split's coordinate, whose two lowest bits hold the axis instead.
+        nodes.append(split.view("u4") & np.uint32(0xFFFFFFFC) | axis.astype("u4"))
         members, positions = members.reshape(-1)[order], positions.reshape(3, -1)[:, order]
     return np.concatenate(nodes), points[members], sources[members]
 

@@ -96,7 +96,8 @@ def chosen_camera(scene: Scene, number: int) -> int:
     for index, camera in enumerate(choices_of(shape).cameras):
         matrix = shape.matrix() @ camera.matrix
         forward = -matrix[:3, 2] / np.linalg.norm(matrix[:3, 2])
-        if np.abs(position_and_forward - [matrix[:3, 3], forward]).max(1) @ [1 / reach, 1] < SAME_VIEW:
+        moved, turned = np.abs(position_and_forward - [matrix[:3, 3], forward]).max(1)
+        if moved / reach + turned < SAME_VIEW:
             return index
     return -1
 

@@ -99,11 +99,10 @@ def with_animation(shape: ModelShape, model: gltf.Model, animation: int) -> Mode
     moves, _ = motion_bounds(model, animation)
     rig = model.rig
     assert rig is not None
-    # Of the first node with a camera: 1 - 1 if it moves, else 0 - 1.
-    camera = next((int(moves[row]) for row, node in enumerate(rig.nodes) if node.camera), 0) - 1
+    moves_camera = next((moves[row] for row, node in enumerate(rig.nodes) if node.camera), False)  # the first one
     moves_lights = any(moves[row] for row, node in enumerate(rig.nodes) if node.light)
     name = animation_keys(model.animations)[animation]
-    return replace(shape, animation=name, camera=camera, moves_lights=bool(moves_lights))
+    return replace(shape, animation=name, camera=0 if moves_camera else -1, moves_lights=bool(moves_lights))
 
 
 def play_animation(scene: Scene, name: str) -> Scene:
