@@ -177,11 +177,9 @@ class Picture(AccumulatingPicture[Settings]):
 
     def _prepare(self, settings: Settings, size: Size, tile: Tile) -> None:
         """Sets the weights of the views, the focus, and the rectangles of the picture (several of a focal stack)."""
-        field, camera = self._field, settings.view
-        self._aperture = (camera.u, camera.v, camera.aperture, settings.aperture_shape)
-        weights = self.cached(
-            "weights", self._aperture, lambda: aperture.view_weights(field, camera, settings.aperture_shape)
-        )
+        field, camera, shape = self._field, settings.view, settings.aperture_shape
+        self._aperture = (camera.u, camera.v, camera.aperture, shape)
+        weights = self.cached("weights", self._aperture, lambda: aperture.view_weights(field, camera, shape))
         self._weights, self._position = weights, aperture.camera_position(field, camera.u, camera.v)
         self._focus_disparity = settings.disparity + self._clicked_disparity(settings, size)
         count = settings.plane_count if settings.output == "focal_stack" else 1
@@ -266,11 +264,8 @@ class Picture(AccumulatingPicture[Settings]):
         """Compute the matching costs of the plane of `disparity`, for four halves of the views, into the picture."""
         device, count = self.gpu.device, len(self._field.pixels)
         ramp = self.cached("ramp", None, lambda: device.buffer(256).write(np.linspace(0, 1, 256, dtype="f4")))
-        halves = self.cached(
-            "halves",
-            self._aperture,
-            lambda: device.buffer(count, "i4").write(aperture.view_halves(self._field, self._weights, self._position)),
-        )
+        weighted, key = (self._field, self._weights, self._position), self._aperture
+        halves = self.cached("halves", key, lambda: device.buffer(count, "i4").write(aperture.view_halves(*weighted)))
         self._flatten("half_variances", disparity, self._picture, ramp, halves)
 
     def _flatten(
@@ -281,9 +276,8 @@ class Picture(AccumulatingPicture[Settings]):
         `table` decodes the views' bytes; None: to linear light.
         """
         key, launch, table = (self._aperture, disparity), self._kernels[method], table or self._linear
-        records = self.cached(
-            "shifts", key, lambda: aperture.view_shifts(self._field, self._weights, self._position, disparity)
-        )
+        weighted = self._field, self._weights, self._position
+        records = self.cached("shifts", key, lambda: aperture.view_shifts(*weighted, disparity))
 
         def work(views: Buffer, *rows: int) -> None:
             launch(views, self._shift_buffer, len(records), table, target, *rows, *extra)
