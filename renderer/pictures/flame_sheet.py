@@ -184,7 +184,7 @@ class Picture(AccumulatingPicture[Settings]):
             for _ in range(self._flame.sample_count(one, size)):
                 frame = self._flame.draw(one, size, 0.0)
             thumbnail = frame.read()
-        _kept[key] = thumbnail
+        _kept[key] = thumbnail  # at the end, because it was used last; the first ones go
         while sum(kept.nbytes for kept in _kept.values()) > KEPT_BYTES:
             _kept.popitem(last=False)
         return thumbnail

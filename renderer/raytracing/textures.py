@@ -25,6 +25,8 @@ SURFACE_SLOTS = ("base_color", "metallic_roughness", "roughness", "metallic")  #
 DRAWN_SLOTS = (*BASE_SLOTS, *EXTRA_SLOTS)  # read by kernels
 ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
+# `bits` of a texture's row: two for each wrap, then LINEAR_FILTER, two from SET_SHIFT on for the set of texture
+# coordinates, HAS_TRANSFORM, FLOAT_TEXELS. The same in texture.h.
 LINEAR_FILTER, SET_SHIFT, HAS_TRANSFORM, FLOAT_TEXELS = 16, 5, 128, 256
 SRGB_WORDS = 256  # words of the table of the sRGB curve, which precedes the texels
 TRANSFORM_WORDS = 6
@@ -76,7 +78,7 @@ def joined_attributes(arrays: Sequence[np.ndarray]) -> np.ndarray:
 def write_texcoords(attributes: np.ndarray, number: int, uv: np.ndarray) -> None:
     """Writes the corners' texture coordinates (m, 3, 2) into set `number`, counted as in texcoord_sets()."""
     uv = np.clip(uv, -1e6, 1e6)
-    if number == 0:
+    if number == 0:  # u is in w of the corners' normals, v in the row behind them
         attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
     else:
         first = SETS_FROM + 6 * (number - 1)

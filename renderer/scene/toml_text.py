@@ -17,11 +17,13 @@ from renderer.system.files import parse_toml
 
 Path = tuple[str | int, ...]
 MAX_LINE = 120  # characters: longer lists and tables take a line for each item
+# Strings and comments match first, so that brackets inside of them do not count.
 _TOKENS = re.compile(
     r'''"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\#[^\n]*'''
     r"|(?P<header>^[ \t]*\[)|(?P<open>[\[{])|(?P<close>[\]}])",
     re.DOTALL | re.MULTILINE,
 )
+# A header line: what stands before a # outside of strings, and the comment from there on.
 _COMMENT_AFTER = re.compile(r"""^((?:[^#"']|"(?:[^"\\]|\\.)*"|'[^']*')*)(#.*)?$""")
 
 

@@ -71,7 +71,7 @@ def trace_picks(
     out = device.buffer((SAMPLES, 4, 4))
     kernel = device.kernel(kernel_source("light_picks"), "light_picks", group_size=64, **constants | {"LIGHT_PICKS": 1})
     kernel(SAMPLES, params, *pixel, SAMPLES, out, *geometry.kernel_args, materials, lights.buffer)
-    rows = out.read()
+    rows = out.read()  # four rows a sample, described in light_picks.cu; the first one: id, probability, pdf, outcome
     numbers = rows[:, 0]
     ids = np.ascontiguousarray(numbers[:, 0]).view("i4")
     contribution = rows[:, 2, :3].astype("f8") @ LUMINANCE

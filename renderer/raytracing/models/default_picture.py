@@ -81,6 +81,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         settings, own_light = replace(settings, models=shapes), _own_light(content, view)
     file_light, lights = own_light, content
     if inside and not own_light:  # no light enters a closed room
+        # Here and below: four digits, which is enough and short in a scene file.
         power = float(f"{float(((high - low) ** 2)[[0, 2]].min()) / 4:.4g}")
         content = replace(content, points=(PointLight(inside.target, (power,) * 3),))
         own_light = _own_light(content, view)

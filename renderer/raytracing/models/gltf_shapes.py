@@ -106,6 +106,7 @@ def primitive_arrays(
     _write_texcoords_and_colors(attributes, part, sets, faces)
     if part.tangents is not None:
         words = attributes.view("u4").reshape(len(faces), -1)
+        # The words of the corners' tangents in texture.h: w of row 3, then two behind the colors.
         words[:, [15, 22, 23]] = _octahedral_tangents(part.tangents, matrix[:3, :3])[faces]
     primitives = triangles(vertices, faces, material)
     return collapse_duplicates(primitives) if collapse else primitives, attributes
