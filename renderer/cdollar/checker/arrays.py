@@ -64,7 +64,7 @@ class InputArray(NamedTuple):
 
 
 class EvaluatedArray(NamedTuple):
-    """Arrays in memory, one a component."""
+    """Arrays in memory, one for each component."""
 
     arrays: list[np.ndarray]
 
@@ -90,7 +90,7 @@ class BlockArray(NamedTuple):
 def evaluated_array(
     dag: Dag, components: list[np.ndarray], ranges: Box, type_: ty.FunctionType, name: str
 ) -> FunctionValue:
-    """An evaluated function over `ranges`: one array a component."""
+    """An evaluated function over `ranges`, given as one array for each component."""
     array = type_.as_array_type
     return FunctionValue(array, dag.array(array, name, EvaluatedArray(components), tuple(ranges)), tuple(ranges))
 
@@ -156,7 +156,10 @@ def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: s
 
 
 def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: Steps = ()) -> list[Steps]:
-    """The steps to each component of a record in a structured array, whose fields have the class's names."""
+    """The steps to each component of a record in a structured array, whose fields have the class's names.
+
+    A vector is a field of a subarray, ("p", "f4", 3), or of a record with the fields x, y, z, w.
+    """
     if not isinstance(type_, ty.Record):
         if dtype.subdtype is not None:
             return [(*prefix, k) for k in range(len(ty.component_types(type_)))]

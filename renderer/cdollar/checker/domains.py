@@ -17,12 +17,11 @@ from typing import NoReturn
 
 from renderer.cdollar.checker.values import DomainValue
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
-from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds
+from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds, variable_form
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Box, Dimension, Node, Range
 from renderer.records import dataclass, field, replace
 
 # Products, intersections and unions
-
 
 MAX_BOXES = 64  # boxes of a union; each becomes a reduction
 
@@ -40,7 +39,7 @@ def combine(operator: str, a: DomainValue, b: DomainValue, span: Span) -> Domain
         boxes: list[Box] = [one + other for one, other in product(a.boxes, b.boxes)]
     elif operator == "&":
         boxes = [_intersection(one, other) for one, other in product(a.boxes, b.boxes)]
-        boxes = [box for box in boxes if not _is_empty(box)] or boxes[:1]
+        boxes = [box for box in boxes if not _is_empty(box)] or boxes[:1]  # a domain has a box, empty if need be
     else:
         if INFINITE in everything:
             raise ProgramError("CS0323", span, "an infinite domain has no union")
@@ -101,8 +100,8 @@ def _difference(a: Box, b: Box) -> list[Box]:
 class IndexConstraint:
     """The constraint that `index` stays in `range`.
 
-    `guarded` is the number of conditions around the index. A guarded constraint is used only for variables that no
-    unguarded constraint solves.
+    `guarded` is the number of conditions around the index, such as 1 for that of b in `i > 0 ? b(i - 1) : 0`. A guarded
+    constraint is used only for variables that no unguarded constraint solves.
     """
 
     index: Node
@@ -127,6 +126,8 @@ class DataRange:
 
 Warn = Callable[[str, Span, str, str], None]  # Dag.warn
 DataRanges = dict[BoundVariable, DataRange]
+# Constraints that a variable's range must satisfy, each with the affine form of its index.
+Uses = list[tuple[IndexConstraint, Affine]]
 
 
 @dataclass
@@ -134,13 +135,16 @@ class InferenceContext:
     """The bound variables of one full expression, and their constraints."""
 
     variables: dict[BoundVariable, Span] = field(default_factory=dict)  # in order, with where each is bound
-    restricted: set[BoundVariable] = field(default_factory=set)  # variables with a range from a restriction
+    restricted: set[BoundVariable] = field(default_factory=set)  # variables with a declared range: `i : 0..n`
     constraints: list[IndexConstraint] = field(default_factory=list)
     binders: dict[int, list[str]] = field(default_factory=dict)  # id of a reduction's tree -> the names it binds
 
 
 class InferenceStack:
-    """The contexts of the expressions around the current one; `log` says how each range was inferred."""
+    """The contexts of the expressions around the current one.
+
+    `log` says how each range was inferred (for --explain). `data_ranges` holds the variables whose ranges arrays hold.
+    """
 
     def __init__(self, warn: Warn) -> None:
         self.contexts: list[InferenceContext] = []
@@ -181,17 +185,18 @@ class InferenceStack:
             Inference(InferenceContext(constraints=[constraint]), self.warn, {}).run()
 
     def _solve(self, context: InferenceContext, outer: InferenceContext | None) -> None:
+        """Solves a context's variables; what depends on variables of `outer` is left to it. Raises CS0304."""
         inference = Inference(context, self.warn, self.data_ranges)
         inference.run()
         self.log += inference.log
-        solved = context.variables.keys()
+        own = context.variables.keys()
         if outer is not None:
             forms = inference.forms
-            outer.constraints += [c for c, f in forms if f is None or any(v not in solved for v, _ in f.terms)]
+            outer.constraints += [c for c, f in forms if f is None or any(v not in own for v in f.variables)]
         for variable, span in context.variables.items():
             if variable.range is not NOT_INFERRED:
                 continue
-            if outer is not None and inference.depends_on_outer(variable, solved):
+            if outer is not None and inference.depends_on_outer(variable, own):
                 outer.variables[variable] = span
             elif variable.reduced:
                 name = variable.name
@@ -212,8 +217,8 @@ class Inference:
 
     def run(self) -> None:
         """Solves until nothing changes: unguarded constraints first, then guarded ones, then border modes."""
-        for guarded, has_border in ((0, False), (math.inf, False), (math.inf, True)):
-            while self._solve_data_ranges() or self._solve_round(guarded, has_border):
+        for max_guarded, with_borders in ((0, False), (math.inf, False), (math.inf, True)):
+            while self._solve_data_ranges() or self._solve_round(max_guarded, with_borders):
                 pass
         self._narrow()
         self._check()
@@ -229,9 +234,9 @@ class Inference:
             data = self.data_ranges.get(variable)
             if data is None or variable.range is not NOT_INFERRED:
                 continue
-            if self._solve_round(data.guarded, has_border=False, only={variable}):
+            if self._solve_round(data.guarded, with_borders=False, only={variable}):
                 return True
-            reads = (use for use, form in self.forms if form is not None and variable in dict(form.terms))
+            reads = (use for use, form in self.forms if form is not None and variable in form.variables)
             if all(use.has_border or use.guarded > data.guarded for use in reads):
                 variable.range = data.box() or NOT_INFERRED
                 if variable.range is not NOT_INFERRED:
@@ -239,44 +244,48 @@ class Inference:
         return False
 
     def _keep_borders(self) -> None:
-        """Clears `extends` of variables that some index reads without a border mode; others may have any value."""
-        read = {v for use, _ in self.forms if not use.has_border for v in use.index.free_variables}
-        read |= self.data_ranges.keys()
+        """Clears `extends` of variables that some index uses without a border mode; others may have any value."""
+        bounded = {v for use, _ in self.forms if not use.has_border for v in use.index.free_variables}
+        bounded |= self.data_ranges.keys()
         for variable in self.context.variables:
-            if isinstance(variable.range, Range) and variable.range.extends and variable in read:
+            if isinstance(variable.range, Range) and variable.range.extends and variable in bounded:
                 variable.range = replace(variable.range, extends=False)
 
     def depends_on_outer(self, variable: BoundVariable, inner: Set[BoundVariable]) -> bool:
         """True if an unsolved variable depends on one that an outer expression will solve."""
-        groups = ([v for v, _ in form.terms] for _, form in self.forms if form)
+        groups = (form.variables for _, form in self.forms if form is not None)
         return any(variable in vs and any(v not in inner and v.range is NOT_INFERRED for v in vs) for vs in groups)
 
-    def _solve_round(self, guarded: float, has_border: bool, only: Set[BoundVariable] | None = None) -> bool:
-        """Solves each variable, or `only` some, that is the only unsolved one of a constraint; True if any was."""
-        solvable: dict[BoundVariable, list[tuple[IndexConstraint, Affine]]] = {}
+    def _solve_round(self, max_guarded: float, with_borders: bool, only: Set[BoundVariable] | None = None) -> bool:
+        """Solves each variable, or `only` some, that is the only unsolved one of a constraint; True if any was.
+
+        Uses the constraints inside of at most `max_guarded` conditions, those of border modes only `with_borders`.
+        """
+        solvable: dict[BoundVariable, Uses] = {}
         for use, form in self.forms:
-            if form is None or use.guarded > guarded or use.has_border > has_border or use.range is INFINITE:
+            is_late = use.guarded > max_guarded or use.has_border and not with_borders
+            if form is None or is_late or use.range is INFINITE:
                 continue
-            unsolved = [v for v, _ in form.terms if v.range is NOT_INFERRED]
+            unsolved = [v for v in form.variables if v.range is NOT_INFERRED]
             if len(unsolved) == 1 and (only is None or unsolved[0] in only):
                 solvable.setdefault(unsolved[0], []).append((use, form))
-        return any([self._solve(variable, uses) for variable, uses in solvable.items()])
+        return any([self._solve(variable, uses) for variable, uses in solvable.items()])  # a list: all are solved
 
-    def _solve(self, variable: BoundVariable, uses: list[tuple[IndexConstraint, Affine]]) -> bool:
+    def _solve(self, variable: BoundVariable, uses: Uses) -> bool:
         """Gives a variable the intersection of the ranges that its uses allow; False if no use says anything.
 
         A use is direct if the index is the variable alone: direct uses of different declared ranges are an error
         (CS0301), while other uses, such as `a(i + 1)`, only narrow the range.
         """
         result: Range | None = None
-        direct: Range | None = None
+        direct: Range | None = None  # the range of the first direct use
         for use, form in uses:
-            if use.range is UNKNOWN or not form.is_known or any(v.range is UNKNOWN for v, _ in form.terms):
+            if use.range is UNKNOWN or not form.is_known or any(v.range is UNKNOWN for v in form.variables):
                 variable.range = UNKNOWN
                 return True
             if not isinstance(use.range, Range):
                 continue
-            is_direct = form.terms == ((variable, 1),) and form.constant == 0
+            is_direct = form == variable_form(variable)
             if use.has_border:
                 candidate = replace(use.range, narrowed=True, provenance=use.span.provenance, extends=True)
             else:
@@ -296,15 +305,16 @@ class Inference:
         self.log.append(f"{variable.name} is {result} from {result.provenance}")
         return True
 
-    def _warn_of_unread_elements(
-        self, variable: BoundVariable, result: Range, uses: list[tuple[IndexConstraint, Affine]]
-    ) -> None:
-        """Warns where a(i) is not read as a whole because of another function; shifts of a itself are a stencil."""
+    def _warn_of_unread_elements(self, variable: BoundVariable, result: Range, uses: Uses) -> None:
+        """Warns where a(i) is not read as a whole because of another function, as in `a(i) + b(i + 1)`.
+
+        There is no warning for a stencil, `a(i) + a(i + 1)`, which has fewer points than a.
+        """
         for use, form in uses:
-            is_direct = form.terms == ((variable, 1),) and form.constant == 0 and not use.has_border
-            if not is_direct or not isinstance(use.range, Range) or use.range.narrowed or use.range.size <= result.size:
+            if form != variable_form(variable) or use.has_border or not isinstance(use.range, Range):
                 continue
-            if any(u.function is use.function and not f == form for u, f in uses):
+            is_stencil = any(u.function is use.function and f != form for u, f in uses)
+            if is_stencil or use.range.narrowed or use.range.size <= result.size:
                 continue
             shown = f"`{variable.name}` is {result}"
             self.warn(*unread_elements_warning(shown, result.provenance, use.span, use.range))
@@ -328,9 +338,9 @@ class Inference:
             changed = False
             for use, form, range_, _ in self._violations():
                 inferred = self.context.variables.keys() - self.context.restricted
-                candidates = [v for v, _ in form.terms if v in inferred and not v.reduced]
-                if len(candidates) != 1 or form == Affine(((candidates[0], 1),), 0):
-                    continue
+                candidates = [v for v in form.variables if v in inferred and not v.reduced]
+                if len(candidates) != 1 or form == variable_form(candidates[0]):
+                    continue  # a direct use has given the variable its range
                 bounds = solve_bounds(form, candidates[0], range_)
                 if bounds is not None:
                     narrowed = Range(bounds[0], max(bounds), narrowed=True, provenance=use.span.provenance)

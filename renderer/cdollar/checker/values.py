@@ -12,7 +12,8 @@ from renderer.records import dataclass
 # A read of a function that `extends`, at an index outside of its domain, is lowered as a copy of the function's body if
 # the body has at most this many nodes; a read of a larger body takes the function's values over its domain.
 MAX_REPEATED_NODES = 300
-EVALUATED_ONCE = ("reduce", "let", "primitive", "function")  # ops of nodes whose value is computed before the body
+# Operations of nodes without free variables whose value is computed before the body that contains them.
+EVALUATED_ONCE = ("reduce", "let", "primitive", "function")
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class DataValue:
     @property
     def fields(self) -> "tuple[DataValue, ...]":
         """The fields of a record or vector; () of other types."""
-        parts = ((type_, self.nodes[first:]) for _, type_, first in fields(self.type))
-        return tuple(DataValue(type_, nodes[: len(component_types(type_))]) for type_, nodes in parts)
+        spans = [(type_, first, first + len(component_types(type_))) for _, type_, first in fields(self.type)]
+        return tuple(DataValue(type_, self.nodes[first:end]) for type_, first, end in spans)
 
     @property
     def is_literal(self) -> bool:
@@ -78,8 +79,9 @@ class FunctionValue:
             return (False,) * len(extends)
 
         def repeated_inputs(node: Node) -> Nodes:
-            is_closed = node is not self.node and not node.free_variables
-            return () if node.op in EVALUATED_ONCE and is_closed else node.inputs
+            """The inputs that are computed again at each index: not those of a value that is computed once."""
+            is_once = node.op in EVALUATED_ONCE and not node.free_variables and node is not self.node
+            return () if is_once else node.inputs
 
         nodes = topological_order([self.node], repeated_inputs)
         reduces = any(n.op in EVALUATED_ONCE and n.op != "function" and n.free_variables for n in nodes)
@@ -159,4 +161,4 @@ def describe(value: Value) -> str:
         return f"{value.type}  in {value.node.attribute.range}"
     domain = value.domain_with_borders if isinstance(value, FunctionValue) else ()
     shown = " x ".join("?" if range_ is UNKNOWN else str(range_) for range_ in domain)
-    return str(getattr(value, "type", "")) + (f"  domain {shown}" if shown else "")
+    return str(getattr(value, "type", "")) + (f"  domain {shown}" if shown else "")  # an OverloadSet has no type

@@ -4,7 +4,6 @@ Every code has its page in assets/reference/cdollar_errors.md.
 """
 
 import unicodedata
-from typing import Any
 
 from renderer.errors import InputError, UserError
 from renderer.plain import shorten_words
@@ -67,7 +66,8 @@ class ProgramError(InputError):
         self.others: list[ProgramError] = []  # later errors of the same program, in the order of the text
         super().__init__(self.render())
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle, which would pass the text of the error as the only argument."""
         return type(self), (self.code, self.span, self.message, self.hint), {"others": self.others}
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class ProgramError(InputError):
         line, column = source.line_and_column(span.start)
         text = source.text[span.start - column + 1 :].split("\n", 1)[0].rstrip("\r").replace("\t", " ")
         text = "".join(c if c.isprintable() else "?" for c in text)
-        first = max(0, column - 1 - MAX_LINE_CHARS // 2)
+        first = max(0, column - 1 - MAX_LINE_CHARS // 2)  # of a long line, the characters around the span are shown
         cut, indent = text[first : first + MAX_LINE_CHARS], column - 1 - first
         width = max(1, min(span.end - span.start, len(cut) - indent))
         shift, carets = display_width(cut[:indent]), display_width(cut[indent : indent + width])

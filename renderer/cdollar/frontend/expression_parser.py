@@ -298,8 +298,9 @@ class ExpressionParser(TokenStream):
         if self.token.is_name:
             name = self.advance()
             return ast.Name(name.span, name.text)
-        is_operator = [t.text for t in self.tokens[max(0, self.position - 3) : self.position]] == ["scan", "(", "+"]
-        hint = "the running sum is `scan(a)`" if is_operator else self.hint_for("an expression")
+        before = [t.text for t in self.tokens[max(0, self.position - 3) : self.position]]
+        # `scan(+, a)`, as other array languages write it
+        hint = "the running sum is `scan(a)`" if before == ["scan", "(", "+"] else self.hint_for("an expression")
         self.fail("CS0105", f"expected an expression, found {self.describe_token()}", hint)
 
     def tuple_element(self) -> ast.AstNode:

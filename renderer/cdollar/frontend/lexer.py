@@ -60,7 +60,7 @@ def tokenize(source: SourceFile) -> list[Token]:
         match = TOKEN.match(text, position)
         kind = match.lastgroup if match else None
         if match is None or kind is None or text.startswith("/*", position) and kind == "punctuator":
-            fail_at_character(source, position)
+            fail_at_character(source, position)  # a comment without an end would be the punctuators / and *
         if kind != "space":
             tokens.append(Token(kind, match[0], Span(source, position, match.end())))
         position = match.end()
@@ -85,7 +85,9 @@ class TokenStream:
     def __init__(self, source: SourceFile):
         self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
         self.type_names = {*PRIMITIVES, *VECTORS, "domain"}
-        self.end_is_semicolon = False  # True at the prompt
+        self.end_is_semicolon = False  # True at the prompt, where the last `;` may be missing
+        # The parser tells `A b;` from an expression by the type's name, and a program may use a type before its
+        # declaration: all names of types are collected first.
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
             if before.text in ("class", "type") and name.is_identifier:
                 self.type_names.add(name.text)
@@ -135,7 +137,7 @@ class TokenStream:
         return self.advance()
 
     def hint_for(self, expected: str) -> str:
-        """The hint for the next token, or for a word of another language before it."""
+        """The hint for the next token, or for a word of another language before it, as `retrun` in `retrun 1;`."""
         before = WORDS.get(self.previous.text, "") if self.previous.is_name else ""
         if expected == "(" and self.previous.text == "for":
             before = "write `for (int i = 0; i < n; i++) ...`"
@@ -152,8 +154,8 @@ class TokenStream:
 
     def missing_token_span(self, text: str) -> Span:
         """A missing `;` is marked after the token before it, not at the start of the next line."""
-        end, position = self.previous.span.end, self.source.line_and_column
-        if text == ";" and self.position and position(end) < position(self.token.span.start):
+        end = self.previous.span.end
+        if text == ";" and end < self.token.span.start:
             return Span(self.source, end, end + 1)
         return self.token.span
 

@@ -92,7 +92,7 @@ class Parser(ExpressionParser):
         result = self.type()
         name = self.operator_name() if self.accept("operator") else self.expect_identifier("a name after the type")
         if not self.at("(", "<"):
-            self.position -= 1
+            self.position -= 1  # constants() takes the name itself
             return self.constants("type", result, start)
         return [self.function(start, result, name, attributes)]
 
@@ -119,6 +119,7 @@ class Parser(ExpressionParser):
     ) -> ast.FunctionDeclaration:
         """A function, method or operator after its name: optional type parameters, parameters and body."""
         types = self.type_parameters() if self.at("<") else []
+        # inside of the function, the names of type parameters are names of types
         outer_type_names, self.type_names = self.type_names, self.type_names | set(types)
         try:
             parameters = self.parameters()
@@ -199,7 +200,7 @@ class Parser(ExpressionParser):
             self.fail("CS0109", "`operator ()` is declared twice")
         self.expect("(", "after `operator`")
         self.expect(")", "after `operator (`")
-        if not self.at("("):
+        if not self.at("("):  # bound_parameters() would also take `[`
             self.expect("(", "before the parameters")
         parameters = self.bound_parameters()
         self.expect("=>", "after the parameters")
@@ -313,19 +314,17 @@ class Parser(ExpressionParser):
             return self.variable_declarations(self.advance().text, None, start, is_mutable)
         if is_mutable:
             return self.variable_declarations("type", self.type(), start, is_mutable)
-        if self.text_after_names() == ":":
+        if self.text_after_names() == ":":  # `i : 0..n`
             return [self.restriction()]
         state = self.state
         type_ = self.try_type()
         if type_ is None and self.token.is_name and self.peek().is_identifier:
             self.fail_unknown_type()
-        if type_ is not None and self.token.is_name:
-            if self.peek().text != ":":
-                return self.variable_declarations("type", type_, start)
-            self.rewind(state)
-            return [self.restriction()]
+        is_declaration = type_ is not None and self.token.is_name
+        if is_declaration and self.peek().text != ":":
+            return self.variable_declarations("type", type_, start)
         self.rewind(state)
-        return [self.assignment(start)]
+        return [self.restriction() if is_declaration else self.assignment(start)]  # `int i : 0..n`, or `x = 1`
 
     def deconstruction(self, start: Span, is_mutable: bool) -> list[ast.AstNode]:
         """`var (x, y) = f(a)`: a variable with the name `(x, y)`, which no program can write, holds the tuple.
@@ -356,7 +355,7 @@ class Parser(ExpressionParser):
     def variable_declarations(
         self, kind: str, type_: ast.AstNode | None, start: Span, is_mutable: bool = False
     ) -> list[ast.AstNode]:
-        """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
+        """The declarations `x = 1` and `y = 2` of `var x = 1, y = 2`, behind the `var` or the type."""
         declarations: list[ast.AstNode] = []
         for _ in self.separated():
             first = self.token.span if declarations else start
@@ -387,8 +386,9 @@ class Parser(ExpressionParser):
     def local_array_sizes(self) -> list[ast.AstNode]:
         """`[2, 3]` of `float t[2, 3];`; [] if something else is next, as in `float t[i] = i * i;`."""
         end = self.position
-        while self.tokens[end].text not in ("]", ":", ";", "{", ""):
+        while self.tokens[end].text not in ("]", ":", ";", "{", ""):  # "": the end of the file
             end += 1
+        # a `;` before the `]`: expect() below reports that the bracket is missing
         has_sizes = self.at("[") and self.tokens[end].text in ("]", ";") and end > self.position + 1
         if not has_sizes or self.tokens[end + 1].text == "=":
             return []
@@ -405,14 +405,9 @@ class Parser(ExpressionParser):
         else:
             left = self.expression()
             if not self.at("++", "--", *ASSIGNMENTS):
-                message = "this statement has no effect: functions are pure"
-                word = left.callee if isinstance(left, ast.Call) else left  # `whlie (c) {`, `retrun 1`, `print(a)`
-                wrong = word.name if isinstance(word, ast.Name) else ""
-                is_keyword = self.at("{") if word is not left else not self.at(";")
-                meant = WORDS.get(wrong) or (did_you_mean(wrong, KEYWORDS) if is_keyword else "")
-                self.fail("CS0112", message, meant or "return it, or name it with `var`", left.span)
+                self.fail_without_effect(left)
             operator = self.advance()
-        root = left
+        root = left  # the variable x of x, x.y, x[2] and x.y[2]
         while isinstance(root, (ast.MemberAccess, ast.Call)):
             root = root.subject if isinstance(root, ast.MemberAccess) else root.callee
         if not isinstance(root, ast.Name):
@@ -424,6 +419,16 @@ class Parser(ExpressionParser):
         if operator.text != "=":
             value = ast.Binary(span, operator.text[:-1], left, value)
         return ast.Assignment(span, root.name, root.span, "", updated_variable(left, value, span), left)
+
+    def fail_without_effect(self, expression: ast.AstNode) -> NoReturn:
+        """Raises CS0112 for a statement that is an expression; its first word may be a keyword with a mistake."""
+        word = expression.callee if isinstance(expression, ast.Call) else expression
+        wrong = word.name if isinstance(word, ast.Name) else ""
+        # `whlie (c) {` reads as a call before a brace, `retrun 1;` as a name that no `;` follows; `print(a);` as a call
+        is_keyword = self.at("{") if isinstance(expression, ast.Call) else not self.at(";")
+        meant = WORDS.get(wrong) or (did_you_mean(wrong, KEYWORDS) if is_keyword else "")
+        message, hint = "this statement has no effect: functions are pure", "return it, or name it with `var`"
+        self.fail("CS0112", message, meant or hint, expression.span)
 
     def fail_assignment(self, left: ast.AstNode) -> NoReturn:
         """Raises CS0113: the left side is not a variable."""
@@ -440,7 +445,7 @@ class Parser(ExpressionParser):
 
 
 def updated_variable(left: ast.AstNode, value: ast.AstNode, span: Span) -> ast.AstNode:
-    """The value of the variable in `left` after `left = value`."""
+    """The value of the variable in `left` after `left = value`: of x after `x.y[2] = v`, x with y that has v at 2."""
     while isinstance(left, (ast.MemberAccess, ast.Call)):
         if isinstance(left, ast.MemberAccess):
             value = ast.WithField(span, left.subject, left.name, value)
@@ -477,25 +482,25 @@ def parse_repl_input(source: SourceFile, type_names: Set[str]) -> tuple[list[ast
     parser = Parser(source)
     parser.type_names |= type_names
     parser.end_is_semicolon = True
-    expression_error = None
+    expression_errors: list[ProgramError] = []
     try:
         value = parser.expression()
         parser.accept(";")
         if parser.token.kind == "eof":
             return [], value
     except ProgramError as error:
-        expression_error = error
+        expression_errors = [error]
     parser.rewind((0, 0))
     items: list[ast.AstNode] = []
     while parser.token.kind != "eof":
-        position = parser.position
+        state = parser.position, 0
         try:
             items += parser.statement()
         except ProgramError as error:
-            parser.rewind((position, 0))
+            parser.rewind(state)
             try:
                 items += parser.declaration()
             except ProgramError as other:
-                known = [e for e in (expression_error, error, other) if e is not None]
-                raise max(known, key=lambda e: e.span.start) from None  # the error of the rule that read furthest
+                # the error of the rule that read furthest
+                raise max((*expression_errors, error, other), key=lambda e: e.span.start) from None
     return items, None

@@ -98,11 +98,11 @@ class Term(NamedTuple):
 
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_parse = cache(partial(ast.parse, mode="eval"))
+_parse = cache(partial(ast.parse, mode="eval"))  # formulas such as "g * b" have Python's grammar
 
 
 def _evaluate(a: Algebra, formula: ast.expr, names: dict[str, ir.Node]) -> ir.Node:
-    """The node of a formula of the table of operations; numbers take the type of its result y."""
+    """The node of a formula of shaders/cdollar/operations.toml; numbers take the type of the operation's result, y."""
     evaluate = partial(_evaluate, a, names=names)
     match formula:
         case ast.Name(name):
@@ -133,7 +133,7 @@ def contribution(a: Algebra, node: ir.Node, position: int, factor: ir.Node) -> T
         return Term(factor, x[0] if position == 1 else a.dag.apply("!", "bool", x[0]))
     if name in ("min", "max"):
         is_second = a.compare("<" if name == "min" else ">", x[1], x[0])
-        takes_second = a.compare("||", is_second, a.dag.apply("isnan", "bool", x[0]))
+        takes_second = a.compare("||", is_second, a.dag.apply("isnan", "bool", x[0]))  # NaN is ignored
         return Term(factor, takes_second if position else a.dag.apply("!", "bool", takes_second))
     if name not in OPERATIONS or not OPERATIONS[name].derivatives:
         raise NoDerivative(f"`{name}` has no derivative")

@@ -1,8 +1,8 @@
 """The gradient of a fold: computes the state before each element forwards, then the adjoint of each state backwards.
 
-A fold of n elements runs on one thread. Each of the n states and each of the n adjoints is a masked fold, which skips
-the elements that do not come before (or after) its element. These 2n folds run in parallel: n^2 steps, on a GPU in
-about the time of a few folds.
+A fold of n elements runs on one thread. Each of the n states and each of the n adjoints is a masked fold: a fold over
+all elements, in which those that do not come before (or after) the position leave the state as it is. These 2n folds
+run in parallel: n^2 steps, on a GPU in about the time of a few folds.
 
 Example: `fold(step, start, x(j))` has the states s(0) = start, s(j + 1) = step(s(j), x(j)). The adjoint of s(j) is the
 adjoint of s(j + 1) times the derivative of step by the state at (s(j), x(j)), from the last j to the first; the adjoint
@@ -55,7 +55,7 @@ class FoldGradient:
                 starts[component] = adjoint
         elements: list[ir.Node | None] = [None] * len(self.elements)
         wanted = tuple(k for k, element in enumerate(self.elements) if element in active)
-        if wanted:
+        if wanted:  # the step's parameters are the components of the state, then those of the element
             call = self.step_call((*states, *self.elements))
             derivatives = called_derivatives(self.tangents, call, tuple(count + k for k in wanted))
             for column, k in enumerate(wanted):
@@ -76,7 +76,7 @@ class FoldGradient:
 
     def states(self, here: Context) -> Nodes:
         """The state before each element."""
-        names, elements = self.over_new_variables(self.elements)
+        names, elements = self.over_new_variables(self.elements)  # the variables of the masked fold
         mask, parameters = self.precedes(names, here), self.step.parameters
         new = self.dag.components(self.step_call(tuple(map(self.local, parameters))))
         function = self.masked_step("masked", parameters[: len(self.types)], new)
@@ -89,7 +89,7 @@ class FoldGradient:
         They are a fold from the last element down: its elements are read at mirrored indices, low + high - 1 - i.
         """
         names, values = self.over_new_variables((*states, *self.elements))
-        mask = self.precedes(here, names) if here else self.dag.constant(True, "bool")
+        mask = self.precedes(here, names) if here else self.dag.constant(True, "bool")  # the start is before all
         mirrors = {}
         for variable in names:
             ends = self.algebra.number(variable.range.low + variable.range.high - 1, "int")
@@ -143,7 +143,10 @@ class FoldGradient:
         return new, alpha_rename(self.dag, nodes)
 
     def precedes(self, first: Context, second: Context) -> ir.Node:
-        """True if the indices `first` come before `second`."""
+        """True if the indices `first` come before `second`, in lexicographic order: the first ones differ slowest.
+
+        For indices (i, j) and (k, l): i < k || i == k && j < l.
+        """
         result: ir.Node | None = None
         for a, b in zip(reversed(first), reversed(second), strict=True):
             left, right = self.dag.bound_variable(a), self.dag.bound_variable(b)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes, Term, contribution, is_smooth
 from renderer.cdollar.gradients.folds import FoldGradient
-from renderer.cdollar.gradients.rewrites import LargeHoister, inline_calls, read_once
+from renderer.cdollar.gradients.rewrites import GradientHoister, inline_calls, read_once
 from renderer.cdollar.gradients.tangents import TangentFunctions, called_derivatives, smooth_outputs
 from renderer.cdollar.gradients.transposition import FunctionRead, Transposer
 from renderer.cdollar.ir import dag as ir
@@ -60,7 +60,8 @@ class ReverseMode:
 
     `adjoints` holds the adjoints of each component of a node, by the context (the bound variables) of the adjoint.
     `reads` holds the reads of each function, each with the component of the function that the contribution belongs to.
-    `active` holds the nodes that depend on a leaf. `outside` holds the free variables of the loss.
+    `active` holds the nodes that depend on a leaf. `outside` holds the free variables of the loss, for whose values the
+    whole gradient is computed. `marks` holds the attributes of the leaves.
 
     For the loss sum(x(i) * y) of the example above, with component 0 of all nodes:
         adjoints[loss] = {(): 1}, adjoints[x(i) * y] = {(i,): 1}, adjoints[x(i)] = {(i,): y}, adjoints[y] = {(i,): x(i)}
@@ -78,10 +79,10 @@ class ReverseMode:
 
     def run(self, loss: ir.Node, leaves: list[tuple[ir.Node, ir.Ranges]]) -> list[ir.Node]:
         """The derivative of `loss` by each leaf: a number, or a function over the given domain; raises NoDerivative."""
-        remarks: list[str] = []
+        remarks: list[str] = []  # of the passes; not shown
         self.outside, self.marks = loss.free_variables, {leaf.attribute for leaf, _ in leaves}
         roots = fuse(self.dag, inline_calls(self.dag, simplify(self.dag, (loss,), remarks)), remarks)
-        (loss,) = (LargeHoister(self.dag, remarks).rewrite(root, self.outside) for root in roots)
+        (loss,) = (GradientHoister(self.dag, remarks).rewrite(root, self.outside) for root in roots)
         order = ir.topological_order([loss])
         self.find_active(order)
         self.add(loss, 0, (), Term(self.algebra.number(1, loss.type)))
@@ -102,11 +103,13 @@ class ReverseMode:
         """Adds to `active` the nodes that depend on a leaf by floating-point numbers."""
         for node in order:
             inputs, is_read = node.inputs, isinstance(node.attribute, ir.Access)
-            if is_read or node.attribute == "select":
-                inputs = inputs[:1] if is_read else inputs[1:]  # an index and a condition have no derivative
+            if is_read:
+                inputs = inputs[:1]  # the function: indices have no derivative
+            elif node.attribute == "select":
+                inputs = inputs[1:]  # the two values: a condition has no derivative
             depends = any(child in self.active for child in inputs)
-            is_passed = is_read or node.op in ("function", "primitive", "let") or is_smooth(node)
-            if self.is_leaf_here(node) or depends and is_passed:
+            may_be_active = is_read or node.op in ("function", "primitive", "let") or is_smooth(node)
+            if self.is_leaf_here(node) or depends and may_be_active:
                 self.active.add(node)
 
     def result(self, leaf: ir.Node, ranges: ir.Ranges) -> ir.Node:
@@ -127,7 +130,7 @@ class ReverseMode:
         old = known.get(context)
         if old is not None:
             a, guard, values = self.algebra, old.guard, (old.value, new.value)
-            if old.guard is not new.guard:
+            if old.guard is not new.guard:  # each value counts under its guard, the sum where one of the guards holds
                 values = a.where(old.guard, old.value), a.where(new.guard, new.value)
                 guard = None if old.guard is None or new.guard is None else a.compare("||", old.guard, new.guard)
             new = Term(a.op("+", *values), guard)
@@ -137,7 +140,7 @@ class ReverseMode:
         """The adjoint of a node over the `wanted` variables: the sum of its adjoints over all contexts."""
         total: Term | None = None
         for context, adjoint in self.adjoints.get((node, component), {}).items():
-            if any(v not in wanted for v in context):  # like a read without indices: summed over the other variables
+            if any(v not in wanted for v in context):  # summed over the other variables of the context
                 use = FunctionRead(context, adjoint.guard, adjoint.value, node)
                 adjoint = Term(self.transposer.summed_contribution(use, wanted))
             if total is not None:
@@ -169,8 +172,9 @@ class ReverseMode:
                 terms[component] += self.transposer.contributions(use, variables)
         terms = [self.merge_sums(column) for column in terms]
         counts = [len(column) for column in terms]
-        # Usually every read contributes to every component. Then a row of the columns holds the contributions of one
-        # read, which share work. If counts are equal by chance, the sums are the same.
+        # A column holds the contributions to one component; of several, each reduction becomes an array before they are
+        # added. Usually every read contributes to every component: then the k-th entries of all columns come from one
+        # read and share work, and become one array. If the counts are equal by chance, the sums are the same.
         if max(counts) > 1 and min(counts) == max(counts):
             together = [self.evaluated_together(each, variables) for each in zip(*terms, strict=True)]
             terms = [list(column) for column in zip(*together, strict=True)]
@@ -187,11 +191,12 @@ class ReverseMode:
             is_sum = term.op == "reduce" and term.attribute[0].name == "+" and contraction_factors(term) is None
             variables = term.attribute[1] if is_sum else ()
             key = tuple((v.range.low, v.range.high) for v in variables)
-            if not is_sum or key not in sums:
-                sums.update({key: term} if is_sum else {})
+            first = sums.get(key) if is_sum else None
+            if first is None:
                 kept.append(term)
+                if is_sum:
+                    sums[key] = term
                 continue
-            first = sums[key]
             into = dict(zip(variables, map(self.dag.bound_variable, first.attribute[1]), strict=True))
             (body,) = ir.substitute(self.dag, term.inputs, into)
             both = self.algebra.op("+", first.inputs[0], body)
@@ -213,7 +218,7 @@ class ReverseMode:
             self.visit_function(node)
         elif node.op == "primitive":
             self.visit_primitive(node)
-        elif node.op == "let" and isinstance(node.type, FunctionType):
+        elif node.op == "let" and isinstance(node.type, FunctionType):  # a read of the let is one of its function
             self.reads.setdefault(node.inputs[0], []).extend(self.reads.get(node, ()))
         elif node.op == "reduce":
             self.visit_reduction(node)
@@ -262,7 +267,7 @@ class ReverseMode:
     def visit_function(self, node: ir.Node) -> None:
         """A function of bound variables: its adjoint over these variables is the adjoint of its body."""
         if not isinstance(node.attribute, tuple):
-            return
+            return  # an array, which is computed from nothing
         variables: Context = node.attribute
         types = tuple(body.type for body in node.inputs)
         for body, value in zip(node.inputs, self.function_adjoints(node, types, variables), strict=True):
@@ -359,11 +364,10 @@ class ReverseMode:
             order = primitive(self.dag, "argsort", node.attribute.ranges, "int", node.inputs[0])
             self.add_read(node.inputs[0], variables, self.scatter_by_order(order, adjoint, variables))
         elif name in ("scatter_mul", "scatter_max", "scatter_min"):
-            span = self.dag.spans.get(node)
-            raise NoDerivative(f"{name} has no gradient", span)
+            raise NoDerivative(f"{name} has no gradient", self.dag.spans.get(node))
         elif len(node.inputs) > 1:  # scatter_add of keys, inputs[0], and values, inputs[1]; without values it counts
             elements = ir.new_variables(ir.domain_ranges(node.inputs[1]))
-            indices = []
+            indices = []  # of the keys, whose domain may start at other indices than the domain of the values
             for element, range_ in zip(elements, ir.domain_ranges(node.inputs[0]), strict=True):
                 offset = self.algebra.number(range_.low - element.range.low, "int")
                 indices.append(self.algebra.op("+", self.dag.bound_variable(element), offset))
@@ -418,9 +422,8 @@ def is_read(value: ir.Node) -> bool:
 def warn_of_zero(dag: ir.Dag, root: ir.Node) -> None:
     """Warns if a square root is 0 where two variables are equal, as a distance is: its derivative is 0 / 0 there."""
     operand = root.inputs[0]
-    for a, b in combinations(sorted(operand.free_variables, key=lambda v: v.unique_id), 2):
-        (equal,) = ir.substitute(dag, (operand,), {a: dag.bound_variable(b)}) if a.type == b.type else (operand,)
-        if is_zero(dag, equal):
+    for a, b in combinations(ir.in_order(operand.free_variables), 2):
+        if a.type == b.type and is_zero(dag, *ir.substitute(dag, (operand,), {a: dag.bound_variable(b)})):
             span, names = dag.spans.get(root, dag.span), sorted((a.name, b.name))
             message = f"the gradient has no value where {names[0]} == {names[1]}: {span.excerpt} is 0 there"
             hint = f"leave these points out, `{names[0]} == {names[1]} ? 0 : {span.excerpt}`, or add a small number"
@@ -432,8 +435,11 @@ def is_zero(dag: ir.Dag, node: ir.Node) -> bool:
     operands = node.inputs
     if node.op == "scalar":
         return bool(node.is_constant) and node.attribute.number == 0
-    if node.op in ("let", "reduce") or node.attribute in ("neg", "convert"):
-        return (node.op != "reduce" or node.attribute[0].name == "+") and is_zero(dag, operands[0])
+    if node.op == "reduce":
+        return node.attribute[0].name == "+" and is_zero(dag, operands[0])
+    if node.op == "let" or node.attribute in ("neg", "convert"):
+        return is_zero(dag, operands[0])
+    # A read, or a component of a read of a function with several: the body with the indices in place of the variables.
     access, position = (operands[0], node.attribute.index) if isinstance(node.attribute, ir.Component) else (node, 0)
     if isinstance(access.attribute, ir.Access):
         function = ir.without_lets(access.inputs[0])

@@ -3,8 +3,8 @@
 Reverse mode costs a small multiple of the function, whatever the number of its arguments; a tangent function costs one
 evaluation for each argument. So device functions without loops are inlined and differentiated as expressions. Nodes,
 lets, components and abstractions: ir/dag.py. A bound variable is the index of a function or of a reduction, as i and k
-in `b(i) = 2 * sum(a(i, k))`. LargeHoister changes this to `t(i) = sum(a(i, k)); b(i) = 2 * t(i)`, so that the gradient
-reads each sum where it would compute it again.
+in `b(i) = 2 * sum(a(i, k))`. GradientHoister changes this to `t(i) = sum(a(i, k)); b(i) = 2 * t(i)`, so that the
+gradient reads each sum where it would compute it again.
 """
 
 from renderer.cdollar.gradients.derivatives import Algebra, Context, Nodes
@@ -64,7 +64,7 @@ class Inliner:
         for position, statement in enumerate(statements):
             if isinstance(statement, device.StoreOp):
                 values = [self.value(node, environment) for node in statement.nodes]
-                pairs = zip(statement.targets, values, strict=True)
+                pairs = zip(statement.targets, values, strict=True)  # no elements: a ClearOp has raised NotInlined
                 environment.update((local, value) for local, value in pairs if isinstance(local, device.Local))
             elif isinstance(statement, device.ReturnOp):
                 self.returns += 1
@@ -118,20 +118,22 @@ def may_leave(branch: device.BranchOp) -> bool:
 # Hoisting
 
 
-class LargeHoister(ReductionHoister):
+class GradientHoister(ReductionHoister):
     """Makes each reduction that depends on bound variables a function of these variables, which becomes an array.
 
     A reduction that is the whole body of a function stays: the function is that array already.
     """
 
     def _with_scope(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
+        """A function whose whole bodies are reductions: hoists inside of these alone."""
         if is_computed_function(node) and all(n.op == "reduce" for n in node.inputs):
             inner = [scope | frozenset(n.attribute[1]) for n in node.inputs]
-            parts = [super(LargeHoister, self)._with_scope(n, s) for n, s in zip(node.inputs, inner, strict=True)]
-            return ir.with_inputs(self.dag, node, tuple(parts))
+            bodies = [super(GradientHoister, self)._with_scope(n, s) for n, s in zip(node.inputs, inner, strict=True)]
+            return ir.with_inputs(self.dag, node, tuple(bodies))
         return super()._with_scope(node, scope)
 
     def _reduction(self, node: ir.Node, scope: ir.VariableSet) -> ir.Node:
+        """Hoists also a reduction that needs all variables of the scope (`<=` where ReductionHoister has `<`)."""
         free = node.free_variables
         if free and free <= scope and all(isinstance(v.range, ir.Range) for v in free):
             return self._hoist(self._with_scope(node, free | frozenset(node.attribute[1])))

@@ -55,15 +55,14 @@ class _TangentBuilder:
 
     def run(self) -> device.DeviceFunction:
         """The tangent function: the tangents of parameters start as 1 and 0, then the statements follow."""
-        locals_ = [*self.function.parameters, *self.function.locals]
-        for local in locals_:
+        for local in (*self.function.parameters, *self.function.locals):
             type_ = promoted_type(local.type)
             if type_ in FLOATS:
                 self.tangents[local] = tuple(device.Local(f"d{k}_{local.name}", type_) for k in self.active)
         seeds: list[tuple[device.Local, ir.Node]] = []
         for position, parameter in enumerate(self.function.parameters):
-            for k, tangent in zip(self.active, self.tangents.get(parameter, ()), strict=False):
-                seeds.append((tangent, self.algebra.number(k == position, parameter.type)))
+            for k, tangent in zip(self.active, self.tangents.get(parameter, ()), strict=False):  # () for integers
+                seeds.append((tangent, self.algebra.number(k == position, parameter.type)))  # 1 by itself, else 0
         types = component_types(self.function.result_type)
         result = data_type(tuple(promoted_type(types[o]) for o in self.outputs for _ in self.active))
         start = device.StoreOp(tuple(local for local, _ in seeds), tuple(node for _, node in seeds))
@@ -117,7 +116,7 @@ class _TangentBuilder:
         return tuple(t or zero for t in self.expression_tangents(node))
 
     def expression_tangents(self, root: ir.Node) -> Tangents:
-        """The tangents of an expression over locals."""
+        """The tangents of an expression over locals; nodes of earlier expressions are not visited again."""
         none: Tangents = (None,) * len(self.active)
         known, visited = self.known, self.visited
         for node in ir.topological_order([root], lambda node: () if node in visited else node.inputs[::-1]):
@@ -158,11 +157,12 @@ class _TangentBuilder:
         if not active or not outputs:
             return
         derivatives = called_derivatives(self.functions, node, active)
-        for row, output in enumerate(outputs):
+        for row, output in enumerate(outputs):  # the chain rule: a sum over the active arguments, for each parameter
             by_argument = list(zip(derivatives[row * len(active) :], (arguments[p] for p in active), strict=False))
-            given = [[(d, t) for d, tangents in by_argument if (t := tangents[k]) is not None] for k in range(count)]
-            products = ([a.op("*", d, a.convert(t, d.type)) for d, t in pairs] for pairs in given)
-            known[node, output] = tuple(map(a.sum, products))
+            pairs = ([(d, tangents[k]) for d, tangents in by_argument] for k in range(count))
+            known[node, output] = tuple(
+                a.sum(a.op("*", d, a.convert(t, d.type)) for d, t in column if t is not None) for column in pairs
+            )
 
 
 def called_derivatives(functions: TangentFunctions, call: ir.Node, active: tuple[int, ...]) -> Nodes:

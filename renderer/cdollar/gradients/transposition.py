@@ -22,7 +22,7 @@ from typing import NamedTuple
 from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivative, Nodes
 from renderer.cdollar.gradients.rewrites import renamed
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import Affine, affine, bordered_index, index_bounds, value_bounds
+from renderer.cdollar.ir.affine import Affine, affine, bordered_index, index_bounds, value_bounds, variable_form
 from renderer.cdollar.ir.passes import alpha_rename, open_inputs
 from renderer.cdollar.ir.primitives import primitive
 
@@ -49,6 +49,9 @@ class ReadImage(NamedTuple):
     A read without a border mode has one image (sign 1, offset 0). Under wrap each period is an image, with another
     offset; under mirror each period is two, one of them with sign -1. Under clamp, `edge` is "below" or "above" for the
     indices that the mode moves to the first or the last element; sign and offset are then unused.
+
+    Example: a range 0..3 under mirror is read in the order 0 1 2 2 1 0 0 1 2 ... The index 3 reads element 2, 4 reads 1
+    and 5 reads 0: index = -y + 5, an image with sign -1 and offset 5. The indices 6 to 8 are the image y + 6.
     """
 
     range: ir.Range
@@ -80,7 +83,7 @@ def read_images(form: Affine, range_: ir.Range, border: str | None) -> list[Read
         signs_and_offsets += [(-1, 2 * low + period * (t + 1) - 1) for t in periods]
     images = []
     for sign, offset in signs_and_offsets:  # keep the images that the index reaches
-        ends = sorted(sign * (end - offset) for end in bounds)
+        ends = sorted(sign * (end - offset) for end in bounds)  # y = sign * (index - offset), as sign is 1 or -1
         reached = ir.Range(max(low, ends[0]), max(low, min(range_.high, ends[1] + 1)))
         if reached.size:
             images.append(ReadImage(reached, sign, offset))
@@ -107,24 +110,34 @@ class Transposer:
             raise NoDerivative("a bound variable has no finite range", self.dag.spans.get(use.read))
         if any(v.range.size == 0 for v in (*use.context, *targets)):
             return
-        forms = [affine(index) for index in use.read.inputs[1:]]
-        affine_forms = [f for f in forms if f is not None and f.is_known]
-        if len(affine_forms) == len(forms):
-            triples = zip(affine_forms, targets, use.read.attribute.borders, strict=True)
-            images = [read_images(form, target.range, border) for form, target, border in triples]
-            known = [i for i in images if i is not None]
-            if len(known) == len(images):
-                chosen = [(self.reached_variables(targets, images), images) for images in product(*known)]
-                inversions = [Inversion(self, use, affine_forms, *pair) for pair in chosen]
-                if all(i.is_possible for i in inversions):
-                    for inversion in inversions:
-                        if (contribution := inversion.contribution()) is not None:
-                            yield self.padded_read(contribution, inversion.targets, targets)
-                    return
-        yield self.scatter_by_key(use, targets)
+        inversions = self.inversions(use, targets)
+        if inversions is None:
+            yield self.scatter_by_key(use, targets)
+            return
+        for inversion in inversions:
+            contribution = inversion.contribution()
+            if contribution is not None:
+                yield self.padded_read(contribution, inversion.targets, targets)
+
+    def inversions(self, use: FunctionRead, targets: Context) -> "list[Inversion] | None":
+        """An inversion for each choice of one image in every dimension; None if the read cannot be inverted."""
+        forms = [form for form in map(affine, use.read.inputs[1:]) if form is not None and form.is_known]
+        if len(forms) < len(targets):
+            return None
+        triples = zip(forms, targets, use.read.attribute.borders, strict=True)
+        images = [read_images(form, target.range, border) for form, target, border in triples]
+        known = [i for i in images if i is not None]
+        if len(known) < len(images):
+            return None
+        chosen = [(self.reached_variables(targets, images), images) for images in product(*known)]
+        inversions = [Inversion(self, use, forms, *pair) for pair in chosen]
+        return inversions if all(inversion.is_possible for inversion in inversions) else None
 
     def reached_variables(self, targets: Context, images: Images) -> Context:
-        """The targets; new variables over the images if one of these holds at most half of its dimension's elements."""
+        """The targets; new variables over the images if one of these holds at most half of its dimension's elements.
+
+        A small image, such as the two edges of clamp, is then computed at its elements only (padded_read).
+        """
         ranges = [image.range for image in images]
         if all(2 * r.size > t.range.size for r, t in zip(ranges, targets, strict=True)):
             return targets
@@ -149,13 +162,14 @@ class Transposer:
     def scatter_by_key(self, use: FunctionRead, targets: Context) -> ir.Node:
         """The contribution of a read at any indices: sums over the points whose index is the element's position."""
         indices = use.read.inputs[1:]
+        # the variables of the indices, over which the points are scattered; the sum over the others comes first
         needed = frozenset().union(*(i.free_variables for i in indices)) & frozenset(use.context)
         if any(v.type != "int" for v in needed):
             raise NoDerivative("an index depends on a variable that is not int", self.dag.spans.get(use.read))
         batch = tuple(v for v in use.context if v in needed)
         value = self.summed_contribution(use, batch)
         linear = self.row_major_position([self.dag.bound_variable(t) for t in targets], targets)
-        if not batch:
+        if not batch:  # all points read one element
             is_here = self.algebra.compare("==", self.element_key(use, targets), linear)
             return self.algebra.where(is_here, value)
         new, bodies = renamed(self.dag, (self.element_key(use, targets), value), batch)
@@ -269,24 +283,23 @@ class Inversion:
         self.masked: set[ir.BoundVariable] = set()
         self.has_other_conditions = False
         self.is_possible = True
-        rename = {v: Affine(((new, 1),), 0) for v, new in self.renamed.items()}
-        pending = []
+        rename = {v: variable_form(new) for v, new in self.renamed.items()}
+        equations: list[Affine] = []  # forms that must be 0: index - (sign * target + offset)
         for form, target, image in zip(forms, targets, images, strict=True):
-            index = substituted(form, rename)
+            index = form.substitute(rename)
             if image.edge:
                 self.add_edge_condition(index, target, image)
             else:
-                wanted = Affine(((target, image.sign),), image.offset)
-                pending.append(index.add(wanted.scale(-1)))
+                equations.append(index.add(Affine(((target, -image.sign),), -image.offset)))
         # Dimensions with few variables first: they leave least to choose.
-        for form in sorted(pending, key=lambda f: len(self.context_terms(f))):
-            self.solve(substituted(form, self.solved))
-        forms = [*self.solved.values(), *(substituted(f, self.solved) for f, _ in self.divided.values())]
-        self.is_possible &= not any(v in self.divided for f in forms for v, _ in f.terms)
+        for equation in sorted(equations, key=lambda f: len(self.context_terms(f))):
+            self.solve(equation.substitute(self.solved))
+        forms = [*self.solved.values(), *(f.substitute(self.solved) for f, _ in self.divided.values())]
+        self.is_possible &= not any(v in self.divided for f in forms for v in f.variables)
 
     def context_terms(self, form: Affine) -> list[tuple[ir.BoundVariable, int]]:
         """The terms of a form that belong to the context's variables."""
-        return [(v, c) for v, c in form.terms if v in set(self.renamed.values())]
+        return [(v, c) for v, c in form.terms if v in self.renamed.values()]
 
     def add_edge_condition(self, form: Affine, target: ir.BoundVariable, image: ReadImage) -> None:
         """Adds the conditions under which an index clamps to the first or the last element of a target's dimension.
@@ -303,13 +316,16 @@ class Inversion:
         self.has_other_conditions = True
 
     def narrow(self, form: Affine) -> None:
-        """Narrows the range of each context variable of a form to the values for which the form can be at least 0."""
+        """Narrows the range of each context variable of a form to the values for which the form can be at least 0.
+
+        The sum then visits few of the points that the condition excludes.
+        """
         for variable, coefficient in self.context_terms(form):
-            others = value_bounds(Affine(tuple(t for t in form.terms if t[0] is not variable), form.constant))
+            others = value_bounds(form.without(variable))
             if others is None:
                 continue
             low, high = variable.range.low, variable.range.high
-            if coefficient > 0:
+            if coefficient > 0:  # coefficient * variable >= -others[1]
                 low = max(low, -(others[1] // coefficient))
             else:
                 high = min(high, others[1] // -coefficient + 1)
@@ -329,12 +345,11 @@ class Inversion:
             self.conditions.append(self.algebra.compare("==", self.node(form), self.algebra.number(0, "int")))
             return
         pivot, coefficient = max(terms, key=lambda t: (t[0].range.size, -abs(t[1])))
-        solution = Affine(tuple(t for t in form.terms if t[0] is not pivot), form.constant)
-        solution = solution.scale(-1 if coefficient > 0 else 1)  # abs(coefficient) * pivot = solution
+        solution = form.without(pivot).scale(-1 if coefficient > 0 else 1)  # abs(coefficient) * pivot = solution
         if abs(coefficient) > 1:
             self.divided[pivot] = solution, abs(coefficient)
             return
-        self.solved = {v: substituted(f, {pivot: solution}) for v, f in self.solved.items()} | {pivot: solution}
+        self.solved = {v: f.substitute({pivot: solution}) for v, f in self.solved.items()} | {pivot: solution}
         count = len(self.conditions)
         self.require_nonnegative(solution.add(Affine((), -pivot.range.low)))
         self.require_nonnegative(solution.scale(-1).add(Affine((), pivot.range.high - 1)))
@@ -370,9 +385,9 @@ class Inversion:
         To be called once: it adds the conditions of the divided variables.
         """
         a = self.algebra
-        nodes = {v: self.node(f) for v, f in self.solved.items()}
+        nodes = {v: self.node(f) for v, f in self.solved.items()}  # the node in place of each fresh variable
         for variable, (form, divisor) in self.divided.items():
-            form = substituted(form, self.solved)
+            form = form.substitute(self.solved)
             dividend, number = self.node(form), a.number(divisor, "int")
             self.conditions.append(a.compare("==", a.op("%", dividend, number), a.number(0, "int")))
             low, high = variable.range.low, variable.range.high - 1
@@ -380,7 +395,7 @@ class Inversion:
             self.require_nonnegative(form.scale(-1).add(Affine((), high * divisor)))
             nodes[variable] = a.op("/", dividend, number)
         remaining = [v for v in self.renamed.values() if v not in nodes]
-        if any(v.range.size == 0 for v in remaining):
+        if any(v.range.size == 0 for v in remaining):  # narrow() has left no index beyond an edge
             return None
         replacement = {v: nodes.get(n, self.dag.bound_variable(n)) for v, n in self.renamed.items()}
         padded = self.padded(replacement, is_summed=any(v.range.size > 1 for v in remaining))
@@ -388,10 +403,6 @@ class Inversion:
             return self.transposer.sum_over(remaining, padded)
         mask: ir.Node | None = None
         for condition in self.conditions:
-            if condition.is_constant:
-                if not condition.attribute.number:
-                    return None
-                continue
             mask = a.both(mask, condition)
         values = (self.use.value,) if self.use.guard is None else (self.use.value, self.use.guard)
         value, *guard = ir.substitute(self.dag, values, replacement)
@@ -410,14 +421,12 @@ class Inversion:
         None, and the caller masks, if no variable needs a mask, if there are conditions that padding cannot express
         (borders, divisions, a guard), if no factor can be padded, or if the padded array would be too large.
         """
-        masked = {v for v in self.solved if v in self.masked}
-        if not masked or self.has_other_conditions or self.divided or self.use.guard is not None:
+        if not self.masked or self.has_other_conditions or self.divided or self.use.guard is not None:
             return None
         factors = product_factors(self.use.value)
         if factors is None:
             return None
-        originals = {new: old for old, new in self.renamed.items()}
-        wanted = {originals[v] for v in masked}
+        wanted = {old for old, new in self.renamed.items() if new in self.masked}
         chosen = next((f for f in factors if self.can_pad(f, wanted)), None)
         if chosen is None:
             return None
@@ -480,11 +489,3 @@ def product_factors(value: ir.Node) -> list[ir.Node] | None:
         else:
             return None
     return factors
-
-
-def substituted(form: Affine, values: dict[ir.BoundVariable, Affine]) -> Affine:
-    """A form with variables replaced by forms."""
-    result = Affine((), form.constant, form.is_known)
-    for variable, coefficient in form.terms:
-        result = result.add(values.get(variable, Affine(((variable, 1),), 0)).scale(coefficient))
-    return result

@@ -28,6 +28,22 @@ class Affine(NamedTuple):
     constant: int
     is_known: bool = True
 
+    @property
+    def variables(self) -> tuple[BoundVariable, ...]:
+        """The variables of the terms."""
+        return tuple(variable for variable, _ in self.terms)
+
+    def without(self, variable: BoundVariable) -> "Affine":
+        """The form without its term in a variable."""
+        return self._replace(terms=tuple(term for term in self.terms if term[0] is not variable))
+
+    def substitute(self, values: "dict[BoundVariable, Affine]") -> "Affine":
+        """The form with variables replaced by forms."""
+        result = self._replace(terms=())
+        for variable, coefficient in self.terms:
+            result = result.add(values.get(variable, variable_form(variable)).scale(coefficient))
+        return result
+
     def scale(self, factor: int) -> "Affine":
         """This form times an integer; 0 leaves no terms."""
         return Affine(tuple((v, c * factor) for v, c in self.terms if factor), self.constant * factor, self.is_known)
@@ -39,6 +55,11 @@ class Affine(NamedTuple):
             terms[variable] = terms.get(variable, 0) + coefficient
         kept = tuple((v, c) for v, c in terms.items() if c)
         return Affine(kept, self.constant + other.constant, self.is_known and other.is_known)
+
+
+def variable_form(variable: BoundVariable, coefficient: int = 1) -> Affine:
+    """The form coefficient * variable."""
+    return Affine(((variable, coefficient),), 0)
 
 
 def affine(node: Node, known: dict[Node, Affine | None] | None = None) -> Affine | None:
@@ -57,7 +78,7 @@ def _affine(node: Node, known: dict[Node, Affine | None]) -> Affine | None:
     if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INDICES:
         return affine(node.inputs[0], known)
     if node.op == "variable" and node.type in INTEGERS:
-        return Affine(((node.attribute, 1),), 0)
+        return variable_form(node.attribute)
     if node.op == "scalar" and node.type in INTEGERS:
         number = node.attribute.number
         return Affine((), 0, is_known=False) if number is None else Affine((), int(number))
@@ -77,7 +98,7 @@ def _affine(node: Node, known: dict[Node, Affine | None]) -> Affine | None:
     return left.add(right if node.attribute == "+" else right.scale(-1))
 
 
-def value_bounds(form: Affine) -> tuple[int, int] | None:
+def value_bounds(form: Affine) -> Bounds:
     """The least and the greatest value (inclusive) over the variables' ranges; None if a range is empty or infinite."""
     low = high = form.constant
     for variable, coefficient in form.terms:
@@ -88,7 +109,7 @@ def value_bounds(form: Affine) -> tuple[int, int] | None:
     return low, high
 
 
-def index_bounds(index: Node) -> tuple[int, int] | None:
+def index_bounds(index: Node) -> Bounds:
     """The least and the greatest value of an index; None if they are not known."""
     form = affine(index)
     return value_bounds(form) if form is not None and form.is_known else None
@@ -118,8 +139,7 @@ def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[
 
     `variable` must be in the form. None if the range of another variable is empty or infinite.
     """
-    coefficient = dict(form.terms)[variable]
-    others = value_bounds(Affine(tuple(t for t in form.terms if t[0] is not variable), form.constant))
+    coefficient, others = dict(form.terms)[variable], value_bounds(form.without(variable))
     if others is None:
         return None
     low, high = range_.low - others[0], range_.high - 1 - others[1]  # low <= coefficient * variable <= high
@@ -138,7 +158,7 @@ def is_proven_in_bounds(index: Node, range_: Range) -> bool:
 def bounds_of_number(node: Node) -> Bounds:
     """The bounds of a scalar node: a literal's value twice; None for a number of the host, which may change."""
     is_literal = node.type in INTEGERS and not isinstance(node.attribute, RuntimeScalar)
-    return (int(node.attribute.number),) * 2 if is_literal else None
+    return (int(node.attribute.number), int(node.attribute.number)) if is_literal else None
 
 
 def bounds_of_range(range_: Dimension) -> Bounds:

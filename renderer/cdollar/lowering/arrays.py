@@ -20,8 +20,7 @@ from renderer.cdollar.lowering.functions import promote
 
 # Literals
 
-
-MAX_RANK = 4
+MAX_RANK = 4  # dimensions of a literal
 
 
 def lower_array_literal(body: Body, tree: ast.ArrayLiteral, expected: ty.Type | None) -> FunctionValue:
@@ -93,7 +92,7 @@ def _flatten(tree: ast.ArrayLiteral) -> tuple[tuple[int, ...], list[ast.AstNode]
     while level and isinstance(level[0], ast.ArrayLiteral):
         lengths: dict[int, ast.AstNode] = {}
         for row in level:
-            length = len(row.elements) if isinstance(row, ast.ArrayLiteral) else -1
+            length = len(row.elements) if isinstance(row, ast.ArrayLiteral) else -1  # -1: a number among rows
             lengths.setdefault(length, row)
         if len(lengths) > 1 or len(shape) == MAX_RANK:
             row = list(lengths.values())[-1]
@@ -134,7 +133,7 @@ def _literal_array(body: Body, span: Span, shape: tuple[int, ...], values: list[
 
 def lower_primitive(body: Body, name: str, tree: ast.Call) -> FunctionValue:
     """The array of a call of the primitive `name`; raises CS0319."""
-    wanted = PRIMITIVES[name].count(",") + 1
+    wanted = PRIMITIVES[name].count(",") + 1  # arguments, as its usage has them: "histogram(keys, bins)"
     if len(tree.arguments) != wanted or any(isinstance(a, ast.Blank) for a in tree.arguments):
         raise ProgramError("CS0319", tree.span, f"{name} takes {wanted} arguments", f"`{PRIMITIVES[name]}`")
     functions = [_function(body, name, t) for t in tree.arguments[: 1 if name == "histogram" else 2]]

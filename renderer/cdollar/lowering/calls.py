@@ -7,14 +7,13 @@ start at 0, as in NumPy: `a[2:8:3]` is k -> a(2 + 3 * k) for k in 0..2. An assig
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
-from typing import Any
+from itertools import chain, repeat, zip_longest
 
 from renderer.cdollar.checker.domains import IndexConstraint
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import Body, lower
 from renderer.cdollar.checker.scopes import Variable
-from renderer.cdollar.checker.tables import Overloads, UserFunction
+from renderer.cdollar.checker.tables import Overloads, UserFunction, overloads_for_values
 from renderer.cdollar.checker.values import Argument, DataValue, FunctionValue, Omitted, Operand, SliceArgument, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -36,35 +35,32 @@ def lower_slice(body: Body, tree: ast.Slice, dimension: Dimension) -> SliceArgum
     written = tree.low, tree.high, tree.step
     given = [host_int(body, number) if number is not None else None for number in written]
     is_unknown = any(number is not None and n is None for number, n in zip(written, given, strict=True))
+    low, high, given_step = given
     if is_unknown or dimension is UNKNOWN:
-        return SliceArgument(None, given[2] or 1, None)
-    step = 1 if given[2] is None else given[2]
+        return SliceArgument(None, given_step or 1, None)
+    step = 1 if given_step is None else given_step
     if step == 0:
         raise ProgramError("CS0322", (tree.step or tree).span, "the step of a slice is not 0")
     if not isinstance(dimension, Range):
-        if None in given[:2] or step < 0:
+        if low is None or high is None or step < 0:
             message = f"the slice {tree.span.excerpt} needs both ends: this dimension is infinite"
             raise ProgramError("CS0322", tree.span, message, "`a[0:n]`")
-        ends = sorted((given[0] or 0, given[1] or 0))
-        dimension = Range(ends[0], ends[1])
-    return _finite_slice(tree, dimension, given[0], given[1], step)
+        dimension = Range(min(low, high), max(low, high))
+    return _finite_slice(tree, dimension, low, high, step)
 
 
 def _finite_slice(tree: ast.Slice, range_: Range, low: int | None, high: int | None, step: int) -> SliceArgument:
     """The slice of a dimension with a finite range; raises CS0322."""
     if range_.low == 0:
         low, high = (n + range_.high if n is not None and n < 0 else n for n in (low, high))
-    if step > 0:
-        first, end = range_.low if low is None else low, range_.high if high is None else high
-    else:
-        first, end = range_.high - 1 if low is None else low, range_.low - 1 if high is None else high
-    size = max(0, -((first - end) // step))
-    last = first + step * (size - 1)
-    if size and not (range_.low <= min(first, last) and max(first, last) < range_.high):
-        low, end = min(first, last), max(first, last) + 1
-        message = f"the slice {tree.span.excerpt} reads {low}..{end} where {range_} is allowed"
-        raise ProgramError("CS0322", tree.span, message, "an omitted end is the end of the domain: `a[1:]`")
-    return SliceArgument(first, step, size)
+    start, end = (range_.low, range_.high) if step > 0 else (range_.high - 1, range_.low - 1)
+    indices = range(start if low is None else low, end if high is None else high, step)
+    if indices:
+        least, greatest = sorted((indices[0], indices[-1]))
+        if least < range_.low or greatest >= range_.high:
+            message = f"the slice {tree.span.excerpt} reads {least}..{greatest + 1} where {range_} is allowed"
+            raise ProgramError("CS0322", tree.span, message, "an omitted end is the end of the domain: `a[1:]`")
+    return SliceArgument(indices.start, step, len(indices))
 
 
 def sliced_index(body: Body, variable: BoundVariable, slice_: SliceArgument) -> DataValue:
@@ -79,8 +75,8 @@ def sliced_index(body: Body, variable: BoundVariable, slice_: SliceArgument) -> 
     return DataValue(ty.INT, (index,))
 
 
-# For each sliced dimension: the index of the assigned function b, (i - 2) / 3 in the example above, and the size of the
-# slice (None: unknown).
+# For each sliced dimension: the index of the assigned function b, (i - 2) / 3 in the example at the top of this file,
+# and the size of the slice (None: unknown).
 SliceIndices = list[tuple[DataValue, int | None]]
 
 
@@ -105,6 +101,7 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
         for operand in (*tree.indices, tree.value):
             if not isinstance(operand, ast.Blank):
                 assign_binders(body, operand, context, names)
+        # variables of names that no program can write; a new name in the indices, i of `a[i]`, is one of them
         variables = [BoundVariable(f"_{k}", "int", range_) for k, range_ in enumerate(subject.domain)]
         points = [DataValue(ty.INT, (body.dag.bound_variable(variable),)) for variable in variables]
         for index, point in zip(tree.indices, points, strict=True):
@@ -137,7 +134,7 @@ def index_conditions(
     value = lower_operand(body, index)
     if isinstance(value, FunctionValue) or value.type != ty.INT:
         raise ProgramError("CS0324", index.span, f"an index is int, but {index.span.excerpt} is {value.type}")
-    if value.node is point:
+    if value.node is point:  # the new name of this dimension: every index is selected
         return []
     body.program.inference.add_constraint(IndexConstraint(value.node, variable.range, index.span))
     return [body.builder.apply("==", "int", point, value.node)]
@@ -183,7 +180,10 @@ def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceInd
 
 
 def read_element(body: Body, variable: Variable, trees: Sequence[ast.AstNode], span: Span) -> DataValue:
-    """`t[i, j]` of a local array: an element for each component; raises CS0402."""
+    """`t[i, j]` of a local array of device code: an element for each component; raises CS0402.
+
+    The element's index is row-major, or -1 if some index is outside: a run then stops with an error.
+    """
     shape, type_ = variable.arrays[0].shape, variable.type
     assert isinstance(type_, ty.FunctionType), "a local array has the type of an array"
     if len(trees) != len(shape):
@@ -198,7 +198,7 @@ def read_element(body: Body, variable: Variable, trees: Sequence[ast.AstNode], s
         index = conversions.convert_data(body, lower_operand(body, tree), ty.INT, tree.span).node
         position = apply("+", "int", apply("*", "int", position, number(size, "int")), index)
         inside += [apply(name, "int", index, number(end, "int")) for name, end in ((">=", 0), ("<", size))]
-    if len(shape) > 1:
+    if len(shape) > 1:  # of one dimension, an index outside is outside of the array already
         position = apply("select", "int", body.builder.chain("&&", tuple(inside)).node, position, number(-1, "int"))
     nodes = tuple(body.dag.intern("element", array.type, (position,), array) for array in variable.arrays)
     for node in nodes:
@@ -223,10 +223,33 @@ def lower_argument(body: Body, tree: ast.AstNode, expected: ty.Type | None = Non
     return Omitted() if isinstance(tree, ast.Blank) else lower(body, tree, expected)
 
 
+def lower_arguments(body: Body, name: str, overloads: Overloads, tree: ast.Call) -> list[Argument]:
+    """The arguments of a call by name; a lambda takes the parameter types of the only function that may be meant.
+
+    The lambdas of a generic function come last: in `filter(a, x => x > 3)`, a chooses the type of x.
+    """
+    functions, count = body.program.functions, len(tree.arguments)
+    is_generic = not overloads and name in functions.generics
+    is_last = [is_generic and isinstance(argument, ast.Lambda) for argument in tree.arguments]
+    trees = [ast.Blank(a.span) if last else a for a, last in zip(tree.arguments, is_last, strict=True)]
+    expected = overloads[0].parameter_types if len(overloads) == 1 else ()
+    pairs = zip_longest(trees, expected[:count])
+    values = [lower_argument(body, argument, type_) for argument, type_ in pairs]
+    if any(is_last):
+        instances = overloads_for_values(functions, name, values)
+        types = instances[0].parameter_types if len(instances) == 1 else ()
+        for k, (argument, last, type_) in enumerate(zip_longest(tree.arguments, is_last, types[:count])):
+            if last:
+                values[k] = lower_argument(body, argument, type_)
+    return values
+
+
 def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Argument], tree: ast.Call) -> Value:
     """A call of an overloaded name, tried in the order of the C$ paper; raises CS0411.
 
-    A function of the program comes before a built-in one only if its parameter types equal the types of the values.
+    In turn: a function of the program and a built-in one on the values as they are, a function with its default
+    arguments, currying, and the promotion of either. A function of the program comes before a built-in one only if its
+    parameter types equal the types of the values.
     """
     has_blanks = any(isinstance(v, Omitted) for v in values)
     known = [v for v in values if not isinstance(v, Omitted)]
@@ -250,11 +273,13 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
         if not partial[0].takes_data:
             return conversions.fail_overload(body, name, partial[:1], values, tree.span)
         return apply(body, conversions.user_function_value(body, partial[0], tree.span), values, tree)
-    resolved = conversions.resolve_all(body, values, argument_spans(tree))
+    resolved = conversions.resolve_overload_sets(body, values, argument_spans(tree))
     promoted = conversions.resolve_overload(body, overloads, resolved, promote=True)
     if promoted is not None:
         return promote_user_call(body, promoted, resolved, tree)
-    if name in FUNCTIONS and not has_blanks and any(isinstance(v, FunctionValue) for v in resolved):
+    operands = [v for v in resolved if isinstance(v, DataValue | FunctionValue)]
+    has_function = any(isinstance(v, FunctionValue) for v in operands)
+    if name in FUNCTIONS and has_function and len(operands) == len(values):
 
         def call_builtin(data: list[DataValue]) -> DataValue:
             result = body.builder.call(name, data)
@@ -263,7 +288,7 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
             body.dag.spans.setdefault(result.node, tree.span)
             return result
 
-        return promote(body, resolved, call_builtin, tree.span)
+        return promote(body, operands, call_builtin, tree.span)
     return conversions.fail_overload(body, name, overloads, values, tree.span)
 
 
@@ -301,14 +326,15 @@ def call_user(body: Body, function: UserFunction, values: Sequence[Value], tree:
         raise ProgramError(error.code, tree.span, message, error.hint) from None
 
 
-def promote_user_call(body: Body, function: UserFunction, values: list[Any], tree: ast.Call) -> Operand:
+def promote_user_call(body: Body, function: UserFunction, values: Sequence[Argument], tree: ast.Call) -> Operand:
     """Promotes a call: a function that is given for a parameter of data is applied point by point."""
-    is_functional = [not isinstance(type_, ty.Data) for type_ in function.parameter_types]
-    lifted = [v for v, functional in zip(values, is_functional, strict=True) if not functional]
+    given = [v for v in values if not isinstance(v, Omitted)]  # all of them, as the overload takes them
+    takes_data = [isinstance(type_, ty.Data) for type_ in function.parameter_types]
+    lifted = [conversions.resolve(body, v, tree.span) for v, is_data in zip(given, takes_data, strict=True) if is_data]
 
     def call(data: list[DataValue]) -> DataValue:
         rest = iter(data)
-        full = [v if functional else next(rest) for v, functional in zip(values, is_functional, strict=True)]
+        full = [next(rest) if is_data else v for v, is_data in zip(given, takes_data, strict=True)]
         result = call_user(body, function, full, tree)
         if not isinstance(result, DataValue):
             raise ProgramError("CS0410", tree.span, f"{function.name} returns a function: it cannot be promoted")
@@ -324,36 +350,40 @@ def apply(body: Body, function: FunctionValue, arguments: list[Argument], tree: 
     if len(arguments) > count:
         message = f"it has {count} {'index' if count == 1 else 'indices'}, {len(arguments)} are given"
         raise ProgramError("CS0402", tree.span, f"{tree.callee.span.excerpt} is {function.type}: {message}")
-    values = conversions.resolve_all(body, arguments + [Omitted()] * (count - len(arguments)), argument_spans(tree))
-    if all(type(value) is Omitted for value in values):
+    pairs = zip(arguments + [Omitted()] * (count - len(arguments)), argument_spans(tree), strict=False)
+    values = [v if isinstance(v, Omitted) else conversions.resolve(body, v, span) for v, span in pairs]
+    if all(type(value) is Omitted for value in values):  # no slices either
         return function
     masks = [k for k, value in enumerate(values) if isinstance(value, FunctionValue) and value.type.result == ty.BOOL]
     if masks and function.type.parameters[masks[0]] == ty.INT:
         span, name = tree.arguments[masks[0]].span, tree.callee.span.excerpt
         hint = f"`compact({name}, {span.excerpt})` keeps these elements, `sum({name}(i), i : k => ...)` reduces them"
         raise ProgramError("CS0401", span, f"{span.excerpt} is a mask, but an index is int", hint)
-    if any(isinstance(value, Omitted) for value in values):
+    operands = [value for value in values if not isinstance(value, Omitted)]
+    if len(operands) < len(values):
         return curry(body, function, values, tree)
-    return promote(body, values, lambda v: apply_converted(body, function, v, frozenset(), tree), tree.span)
+    return promote(body, operands, lambda v: apply_converted(body, function, v, frozenset(), tree), tree.span)
 
 
-def curry(body: Body, function: FunctionValue, values: list[Any], tree: ast.Call) -> FunctionValue:
+def curry(body: Body, function: FunctionValue, values: Sequence[Operand | Omitted], tree: ast.Call) -> FunctionValue:
     """`a(2)` or `a(, k)`: the function of the dimensions without an argument."""
     free: list[BoundVariable] = []
+    operands: list[Operand] = []
     for position, value in enumerate(values):
-        if isinstance(value, Omitted):
-            type_ = function.type.parameters[position]
-            if not isinstance(type_, ty.Scalar):
-                raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
-            free.append(BoundVariable(f"_{position}", type_.name, function.domain_with_borders[position]))
-            values[position] = DataValue(type_, (body.dag.bound_variable(free[-1]),))
-            if isinstance(value, SliceArgument):
-                values[position] = sliced_index(body, free[-1], value)
-    value = promote(body, values, lambda v: apply_converted(body, function, v, frozenset(free), tree), tree.span)
-    if isinstance(value, FunctionValue):
+        if not isinstance(value, Omitted):
+            operands.append(value)
+            continue
+        type_ = function.type.parameters[position]
+        if not isinstance(type_, ty.Scalar):
+            raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
+        free.append(BoundVariable(f"_{position}", type_.name, function.domain_with_borders[position]))
+        index = DataValue(type_, (body.dag.bound_variable(free[-1]),))
+        operands.append(sliced_index(body, free[-1], value) if isinstance(value, SliceArgument) else index)
+    result = promote(body, operands, lambda v: apply_converted(body, function, v, frozenset(free), tree), tree.span)
+    if isinstance(result, FunctionValue):
         message = "blanks and functions cannot be mixed as arguments"
         raise ProgramError("CS0409", tree.span, message, "name the free dimensions: `var r(k) = ...`")
-    return make_function(body.dag, free, value)
+    return make_function(body.dag, free, result)
 
 
 def apply_converted(

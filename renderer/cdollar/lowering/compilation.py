@@ -37,7 +37,9 @@ def call(body: Body, function: UserFunction, values: Sequence[Value], span: Span
     if function.error is not None:
         raise function.error
     data = [v for v in values if isinstance(v, DataValue)]
-    if isinstance(function.result_type, Data) and len(data) == len(values) and type(function) is UserFunction:
+    is_gradient = isinstance(function, GradientFunction)
+    lowered = None  # the device function, if the function is one of data and is known to be one
+    if isinstance(function.result_type, Data) and len(data) == len(values) and not is_gradient:
         lowered = function.device_function
         if body.in_device_code or not function.is_expression:
             lowered = device_function_or_none(program, function)
@@ -46,10 +48,9 @@ def call(body: Body, function: UserFunction, values: Sequence[Value], span: Span
             types = tuple_type(component_types(lowered.result_type))
             node = body.dag.apply(UserCall(lowered), types, *inputs)
             return DataValue(lowered.result_type, body.dag.components(node))
-    else:
-        lowered = None
     host = program.host
     callee = function.key if isinstance(function, GradientFunction) else function
+    # the values of a call, and what else its lowering depends on
     key = callee, (*values,), body.in_device_code, body.guard_depth > 0, host.abstract_depth > 0, host.keeps_expressions
 
     def lower_body() -> Value:
@@ -72,7 +73,7 @@ def device_function_or_none(program: Program, function: UserFunction) -> DeviceF
                 body = Body(program, function=function, in_device_code=True)
                 function.device_function = statements.lower_device_function(body)
         except NotDeviceCode:
-            function.is_host_only = True
+            function.is_host_only = True  # it is not tried again
     return function.device_function
 
 
@@ -120,7 +121,7 @@ def run_function(program: Program, function: UserFunction, values: Sequence[Valu
     raise_first(body.errors)
     if isinstance(outcome, statements.Returned):
         return outcome.value
-    if program.host.abstract_depth and statements.always_returns(trees):
+    if program.host.abstract_depth and statements.always_returns(trees):  # the check runs a loop once
         return program.abstract_value(function.name, function.result_type)
     statements.fail_missing_return(function)
 

@@ -6,7 +6,7 @@ the least conversion (conversion_cost).
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import Body
@@ -133,7 +133,7 @@ def resolve(body: Body, value: Value, span: Span) -> Operand:
     return value
 
 
-def resolve_all(body: Body, values: Sequence[Argument], spans: Iterable[Span]) -> list[Any]:
+def resolve_overload_sets(body: Body, values: Sequence[Argument], spans: Iterable[Span]) -> list[Argument]:
     """The arguments of a call, with a function in place of each overload set."""
     pairs = zip(values, spans, strict=False)
     return [resolve(body, v, span) if isinstance(v, OverloadSet) else v for v, span in pairs]
@@ -169,9 +169,8 @@ def overload_as_function(body: Body, value: OverloadSet, expected: ty.FunctionTy
     if not overloads and value.name in OPERATIONS:
         return builtin_function_value(body, value.name, (ty.FLOAT,) * len(OPERATIONS[value.name].parameters), span)
     message = f"the function {value.name} cannot stand alone here: it has several overloads or takes functions"
-    hint = (
-        f"call it: `{FUNCTIONS[value.name]}`" if value.name in FUNCTIONS else "call it, or cast it: `(float(float)) f`"
-    )
+    usage = FUNCTIONS.get(value.name)
+    hint = f"call it: `{usage}`" if usage is not None else "call it, or cast it: `(float(float)) f`"
     raise ProgramError("CS0412", span, message, hint)
 
 
@@ -300,7 +299,7 @@ def materialize(body: Body, value: FunctionValue, span: Span) -> FunctionValue:
         message = f"{span.excerpt} cannot become an array: its {dimension} dimension is infinite"
         raise ProgramError("CS0306", span, message, "restrict it: `var f(i : 0..n) = ...`")
     array = value.type.as_array_type
-    if value.node.op != "function" or not isinstance(value.node.attribute, tuple):
+    if value.node.op != "function" or not isinstance(value.node.attribute, tuple):  # an array already
         return FunctionValue(array, value.node, value.fixed_domain, value.borders)
     if NOT_INFERRED in domain:
         message = f"the domain of {span.excerpt} is not known yet here"
@@ -318,7 +317,7 @@ def let_bind(body: Body, value: Value, span: Span) -> Value:
         return materialize(body, value, span)
     if not isinstance(value, DataValue) or body.in_device_code:
         return value
-    dag = body.dag
+    dag = body.dag  # other nodes are cheap to repeat: numbers, variables
     nodes = (dag.intern("let", n.type, (n,)) if n.op in ("apply", "reduce") else n for n in value.nodes)
     return DataValue(value.type, tuple(nodes))
 

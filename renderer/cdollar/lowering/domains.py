@@ -29,7 +29,6 @@ from renderer.cdollar.lowering.functions import apply_at, eta_expand, make_funct
 
 # Names
 
-
 Reductions = tuple[ast.AstNode, ...]  # the possible reductions around a name, the outermost first
 
 
@@ -148,10 +147,11 @@ def name_occurrences(
     inside = reductions
     if isinstance(tree, (ast.Unary, ast.Call)) and is_reduction_call(body, tree):
         inside = (*reductions, tree)
+        # a name with a value cannot be reduced: reduced_variables() says so
         restricted = [r for r in tree.restrictions if not has_value(body, r.names[0][0])]
         hidden |= {name for r in restricted for name, _ in r.names}
         for restriction in tree.restrictions:
-            if restriction.domain is not None:
+            if restriction.domain is not None:  # domains lie outside of the reduction
                 check_own_names(restriction, restriction.domain, hidden)
                 yield from name_occurrences(body, restriction.domain, reductions, in_index, hidden)
     if isinstance(tree, ast.Call):
@@ -203,11 +203,10 @@ def callee_parameter_types(body: Body, name: str) -> tuple[Type, ...]:
     if overloads := body.program.functions.get(name):
         return overloads[0].parameter_types
     operation = OPERATIONS.get(name)
-    return (FLOAT, FLOAT) if operation and operation.parameters[0] == "r" else ()
+    return (FLOAT, FLOAT) if operation and operation.parameters[0] == "r" else ()  # "r": it takes floating point only
 
 
 # Full expressions and bound variables
-
 
 DOMAIN_FUNCTIONS = ("domain", "size", "low", "high", "empty")
 ENDS = {"low": min, "high": max}
@@ -287,8 +286,10 @@ def restriction_ranges(body: Body, tree: ast.AstNode, rank: int, box: ir.Box | N
     Raises CS0314 or CS0323.
     """
     span = tree.span
-    known = DomainValue(box) if box is not None else body.domains.pop(id(tree)) if id(tree) in body.domains else None
-    value = known if known is not None else lower(body, tree)
+    if box is not None:
+        value: Value = DomainValue(box)
+    else:  # reductions.union_restriction() may have lowered the domain already, to see whether it is a union
+        value = body.domains.pop(id(tree), None) or lower(body, tree)
     if isinstance(value, OverloadSet):
         value = resolve(body, value, span)
     if isinstance(value, FunctionValue):
@@ -315,7 +316,7 @@ def new_bound_variable(body: Body, name: str, span: Span, reduced: bool, declare
     Its type and range come from `declared`, else from a restriction statement for its name.
     """
     restrictions = [r for r in (declared, body.scope.restriction(name)) if r is not None]
-    outer = body.scope.find(name)
+    outer = body.scope.find(name)  # a declaration without a value, `uint l;`, gives the type of bound variables
     written = [*(r.type for r in restrictions), outer.type if outer is not None else None]
     type_ = next((t for t in written if t is not None), INT)
     if not isinstance(type_, Scalar) or type_.name in ("bool", "long", *PROMOTED):
@@ -357,7 +358,7 @@ class RestrictionTest(NamedTuple):
     """A domain that is not a box, such as `j : 0..i`: the points of a box at which a condition is true.
 
     `box` is the range of each variable; None if the indices that use the variable give it. condition(variables) makes
-    the bool node.
+    the bool node; it is kept by variable in Program.tests, for the reduction or function that binds the variable.
     """
 
     box: ir.Dimension | None
@@ -400,7 +401,9 @@ def range_test(body: Body, low: ir.Node, high: ir.Node, span: Span) -> Restricti
         point = body.dag.bound_variable(variables[0])
         ends = [(name, end) for name, end in ((">=", low), ("<", high)) if box is None or end.free_variables]
         tests = [body.builder.apply(name, end.type, point, end) for name, end in ends]
-        if box is None:  # the uses of the variable give its range, which the ends may leave, or else the ends
+        if box is None:
+            # The indices that use the variable give its range, and the RangeCheck tests at run time that the ends stay
+            # in it. Without such indices, the range is least_box().
             data_range = DataRange(body.guard_depth + 1, partial(least_box, body, low, high, span))
             body.program.inference.data_ranges[variables[0]] = data_range
             tests.insert(0, body.dag.apply(ir.RangeCheck(variables[0]), "bool", low, high))
@@ -414,7 +417,7 @@ def least_box(body: Body, low: ir.Node, high: ir.Node, span: Span) -> ir.Range |
     """The range from the least `low` to the greatest `high`; None while the ranges of their variables are not known."""
     found = []
     for name, end in (("min", low), ("max", high)):
-        variables = tuple(sorted(end.free_variables, key=lambda v: v.unique_id))
+        variables = ir.in_order(end.free_variables)
         if not all(isinstance(v.range, ir.Range) and v.range.size for v in variables):
             return None
         node = body.dag.intern("reduce", end.type, (end,), (ir.Reduction(name), variables)) if variables else end
@@ -469,13 +472,13 @@ def lower_bound_function(
         tests = [body.program.tests[v] for v in variables if v in body.program.tests]
         with body.guarded(bool(tests)):
             value = lower_operand(body, tree)
-        rest: list[ir.BoundVariable] = []
-        if isinstance(value, FunctionValue):
+        if isinstance(value, FunctionValue):  # `var f(i) = a(i, );` has the free dimensions of its body, too
             rest, value = eta_expand(body, value, tree.span)
-        if tests:
+            variables += rest
+        if tests:  # the domain is a box; the function is 0 at the points outside of what was written
             condition = body.builder.chain("&&", tuple(tests)).node
             value = body.builder.where(condition, value, body.builder.zero(value.type))
-    return make_function(body.dag, variables + rest, value)
+    return make_function(body.dag, variables, value)
 
 
 def call_domain_function(body: Body, name: str, tree: ast.Call) -> Value:
@@ -524,7 +527,7 @@ def selected_dimension(body: Body, domain: DomainValue, dimension: ast.AstNode) 
     number = host_int(body, dimension)
     if number is not None and not 0 <= number < len(domain.ranges):
         raise ProgramError("CS0316", dimension.span, f"dimension {number} is not one of 0..{len(domain.ranges)}")
-    return DomainValue((domain.ranges[number or 0],))
+    return DomainValue((domain.ranges[number or 0],))  # the first one stands for one that is not known yet
 
 
 def runtime_int(body: Body, number: int | None, name: str) -> DataValue:

@@ -8,7 +8,6 @@ ProgramError has the code CS... of the mistake and the span of the expression.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -36,9 +35,10 @@ from renderer.cdollar.lowering.gradients import GRADIENTS, lower_gradient
 def lower_unary(body: Body, tree: ast.Unary) -> Value:
     """A unary operator, or a reduction by `+` or `*`, as in `+ (a(i) * b(i))`."""
     operand, name = tree.operand, tree.operator
-    if name in "+*" and (union := reductions.union_restriction(body, tree)) is not None:
-        return reductions.reduce_boxes(body, name, *union, tree.span, lambda: lower_unary(body, tree))
-    if name in "+*":
+    if name in ("+", "*"):
+        union = reductions.union_restriction(body, tree)
+        if union is not None:  # this function once for each box
+            return reductions.reduce_boxes(body, name, *union, tree.span, lambda: lower_unary(body, tree))
         variables, value = reductions.lower_reduction_body(body, tree, operand)
         if variables:
             return reductions.reduce_by_operator(body, name, variables, value, tree.span)
@@ -52,10 +52,12 @@ def lower_unary(body: Body, tree: ast.Unary) -> Value:
 def apply_unary(body: Body, tree: ast.Unary, value: DataValue) -> DataValue:
     """A unary operator on data; raises CS0308 or CS0403."""
     result = body.builder.unary(tree.operator, value) if tree.operator != "*" else None
-    if result := result or call_user_operator(body, tree, [value]):
+    result = result or call_user_operator(body, tree, [value])
+    if result is not None:
         return result
     if tree.operator == "*":
         message = "`*` before a value reduces by products, but nothing here is reduced"
+        # `x ** 2` is a product with `* 2`
         is_power = tree.span.source.text[tree.span.start - 1 : tree.span.start] == "*"
         raise ProgramError("CS0308", tree.span, message, SIGNS["**"] if is_power else "there are no pointers")
     message = f"`{tree.operator}` is not defined for {value.type}"
@@ -82,7 +84,7 @@ def lower_binary(body: Body, tree: ast.Binary) -> Value:
 
 
 def combine_domains(body: Body, value: DomainValue, chain: list[ast.Binary]) -> DomainValue:
-    """`a | b`, `a & b`, `a * b` of domains, from left to right; a function serves as its domain."""
+    """`a | b`, `a & b`, `a * b` of domains, from left to right; a function on the right stands for its domain."""
     for link in reversed(chain):
         other = lower(body, link.right)
         if isinstance(other, FunctionValue):
@@ -186,7 +188,7 @@ def operator_hint(operator: str, *types: ty.Type) -> str:
 # Expressions
 
 
-SWIZZLES = ("xyzw", "rgba")
+SWIZZLES = ("xyzw", "rgba")  # the letters of a vector's components, as in GLSL
 
 
 def lower_member_access(body: Body, tree: ast.MemberAccess) -> Value:
@@ -311,8 +313,9 @@ def lower_call(body: Body, tree: ast.Call) -> Value:
         raise ProgramError("CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction", hint)
     callee = tree.callee
     local = body.scope.find(callee.name) if isinstance(callee, ast.Name) else None
-    if local is not None and local.arrays:
+    if local is not None and local.arrays:  # a local array of device code
         return calls.read_element(body, local, tree.arguments, tree.span)
+    # GetLength(k) is C#'s name of the extent of dimension k
     if isinstance(callee, ast.MemberAccess) and callee.name in ("GetLength", *body.program.functions.method_names):
         subject = lower(body, callee.subject)
         if not isinstance(subject, TupleValue):
@@ -357,25 +360,13 @@ def call_by_name(body: Body, name: str, tree: ast.Call) -> Value:
         return reductions.lower_fold(body, tree)
     if domains.is_reduction_call(body, tree) and not isinstance(tree.arguments[0], ast.Blank):
         return reductions.reduce_call(body, name, overloads, tree)
-    is_scan = not overloads and name in SCANS and len(tree.arguments) > 1
-    if is_scan:
+    if not overloads and name in SCANS and len(tree.arguments) > 1:  # `scan(f, a)` of the prelude, not `scan(a)`
         require_associative(body, name, tree.arguments[0])
     elif not overloads:
         result = call_builtin(body, name, tree)
         if result is not None:
             return result
-    expected = overloads[0].parameter_types if len(overloads) == 1 else ()
-    known = expected[: len(tree.arguments)]
-    is_generic = not overloads and name in functions.generics
-    later = [is_generic and isinstance(argument, ast.Lambda) for argument in tree.arguments]
-    trees = [ast.Blank(a.span) if is_later else a for a, is_later in zip(tree.arguments, later, strict=True)]
-    values = [calls.lower_argument(body, argument, type_) for argument, type_ in zip_longest(trees, known)]
-    if is_generic and len(instances := overloads_for_values(functions, name, values)) == 1:
-        # The other arguments choose the types of x in `filter(a, x => x > 3)`.
-        expected = instances[0].parameter_types
-    for k, argument in enumerate(tree.arguments):
-        if later[k]:
-            values[k] = calls.lower_argument(body, argument, expected[k] if k < len(expected) else None)
+    values = calls.lower_arguments(body, name, overloads, tree)
     return calls.call_overloaded(body, name, overloads_for_values(functions, name, values), values, tree)
 
 
@@ -403,7 +394,7 @@ def lower_literal(body: Body, tree: ast.Literal) -> Value:
     if tree.kind == "int" and tree.value >= 2**31:
         message = f"{tree.value} is too large for int"
         raise ProgramError("CS0114", tree.span, message, "write it as uint: 4000000000u")
-    untyped = tree.kind == "float_literal"
+    untyped = tree.kind == "float_literal"  # without a suffix: float, or double where the context has doubles
     return body.builder.constant(tree.value, "float" if untyped else tree.kind, untyped)
 
 
@@ -501,7 +492,7 @@ def make_function_object(body: Body, item: ast.ClassDeclaration, tree: ast.Const
     evaluation, values = item.evaluation, tuple(variable.value for variable in scope.names.values())
 
     def lower_evaluation() -> Value:
-        apart = Body(body.program, scope)
+        apart = Body(body.program, scope)  # the fields are its only variables
         function = domains.lower_bound_function(apart, evaluation.parameters, evaluation.body, base)
         return conversions.convert(body, function, base, evaluation.span)
 

@@ -16,10 +16,12 @@ from renderer.cdollar.ir.affine import bordered_index
 from renderer.cdollar.ir.types import INTEGERS, Data, FunctionType, Record, Scalar, component_types
 
 PointOperation = Callable[[list[DataValue]], DataValue]  # promotion applies it point by point
+# The variables of a promotion, by scalar type and position among the parameters of that type; and for each variable the
+# dimensions of the functions that share it.
 SharedVariables = dict[tuple[str, int], tuple[ir.BoundVariable, list[ir.Dimension]]]
 
 
-def make_function(dag: ir.Dag, variables: list[ir.BoundVariable], value: DataValue) -> FunctionValue:
+def make_function(dag: ir.Dag, variables: Sequence[ir.BoundVariable], value: DataValue) -> FunctionValue:
     """The function of bound variables that yields a value (lambda abstraction)."""
     type_ = FunctionType(value.type, tuple(Scalar(v.type) for v in variables))
     return FunctionValue(type_, dag.function(tuple(variables), value.nodes, type_))
@@ -62,7 +64,7 @@ def apply_to_variables(body: Body, function: FunctionValue, new: Callable[[str],
 def apply_at(
     body: Body, function: FunctionValue, arguments: list[DataValue], span: Span, free: ir.VariableSet
 ) -> DataValue:
-    """A function at a point. Each index but the `free` variables constrains the inference of domains."""
+    """A function at a point. Each index but the `free` variables of the domain constrains the inference of domains."""
     indices = [node for argument in arguments for node in argument.nodes]
     extends = function.extends
     for position, index in enumerate(indices):
@@ -79,8 +81,9 @@ def access(body: Body, function: FunctionValue, arguments: list[DataValue], span
     """A function at a point, without a constraint."""
     indices = tuple(node for argument in arguments for node in argument.nodes)
     borders = function.borders or (None,) * len(indices)
-    is_outside = any(extends and not border for extends, border in zip(function.extends, borders, strict=True))
-    if function.node.op == "function" and (function.node.free_variables or is_outside):  # not a leaf of a gradient
+    may_leave = any(extends and not border for extends, border in zip(function.extends, borders, strict=True))
+    # A let around the function, which a gradient's leaf is too, must stay.
+    if function.node.op == "function" and (function.node.free_variables or may_leave):
         return beta_reduce(body, function, indices, borders)
     node = body.dag.access(function.node, indices, borders)
     body.dag.spans.setdefault(node, span)
@@ -88,7 +91,11 @@ def access(body: Body, function: FunctionValue, arguments: list[DataValue], span
 
 
 def beta_reduce(body: Body, function: FunctionValue, indices: ir.Nodes, borders: ir.Borders) -> DataValue:
-    """The body of a function that uses outer bound variables, with the indices in place of its parameters."""
+    """The body of a function with the indices in place of its parameters.
+
+    For a function of outer bound variables too, and one that `extends` (checker/values.py), whose array would not have
+    the elements that are read.
+    """
     outside_tests: list[ir.Node] = []
     replacement: dict[ir.BoundVariable, ir.Node] = {}
     for variable, index, border, range_ in zip(function.node.attribute, indices, borders, function.domain, strict=True):
@@ -166,11 +173,9 @@ def eta_expand_shared(body: Body, function: FunctionValue, shared: SharedVariabl
         if isinstance(dimension, ir.Range) and not dimension.provenance:
             dimension = replace(dimension, provenance=span.provenance)
         position = counts[type_] = counts.get(type_, -1) + 1
-        if (type_, position) not in shared:
-            name = ("ijkmnp" if type_ in INTEGERS else "xyzuvw")[position % 6]
-            shared[type_, position] = ir.BoundVariable(name, type_), []
-        bound, dimensions_to_fit = shared[type_, position]
-        dimensions_to_fit.append(ir.INFINITE if dimension is ir.NOT_INFERRED else dimension)
+        name = ("ijkmnp" if type_ in INTEGERS else "xyzuvw")[position % 6]
+        bound, sharing = shared.setdefault((type_, position), (ir.BoundVariable(name, type_), []))
+        sharing.append(ir.INFINITE if dimension is ir.NOT_INFERRED else dimension)
         return body.dag.bound_variable(bound)
 
     return apply_to_variables(body, function, variable, span)

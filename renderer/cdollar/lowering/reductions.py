@@ -33,6 +33,7 @@ def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast
         if names or variables:
             body.require_host()
         pairs = [(name, domains.dependent_restriction(body, name)) for name in names]
+        # i before j of the statement `j : 0..i;`, and statements in the order of the text
         for name, statement in sorted(pairs, key=lambda pair: pair[1].span.start if pair[1] is not None else -1):
             if statement is not None:
                 variables += tuple(domains.reduced_variables(body, statement))
@@ -87,7 +88,7 @@ def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restr
                 value = resolve(body, value, restriction.domain.span)
             if isinstance(value, DomainValue) and value.further_boxes:
                 return restriction, value
-            body.domains[id(restriction.domain)] = value
+            body.domains[id(restriction.domain)] = value  # for restriction_ranges(): lowered once
     return None
 
 
@@ -137,7 +138,7 @@ def reduce_by_operator(body: Body, name: str, variables: Variables, value: DataV
     if isinstance(value.type, ty.Record):
         return reduce_by_function(body, "operator" + name, variables, value, span)
     builder, value = body.builder, body.builder.promoted(value)
-    if name == "+" and value.type == ty.BOOL:
+    if name == "+" and value.type == ty.BOOL:  # a sum of bools counts
         value = builder.where(value.node, builder.constant(1, "int"), builder.constant(0, "int"))
     if ty.scalar_type_of(value.type) not in OPERATIONS[name].types():
         allowed = "allowed: " + ", ".join(OPERATIONS[name].types())

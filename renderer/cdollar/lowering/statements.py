@@ -21,7 +21,7 @@ from renderer.cdollar.checker.values import DataValue, FunctionValue, OverloadSe
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import FollowingError, ProgramError, Span, raise_first
 from renderer.cdollar.ir import device_function as device
-from renderer.cdollar.ir.dag import MAX_NODES, UNKNOWN, BoundVariable, Range
+from renderer.cdollar.ir.dag import MAX_NODES, UNKNOWN, Range, new_variables
 from renderer.cdollar.ir.types import INT, Data, FunctionType, Record, Tuple, Type, component_types
 from renderer.cdollar.lowering import domains
 from renderer.cdollar.lowering.calls import lower_with_elements, read_element
@@ -81,7 +81,7 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
         raise ProgramError("CS0202", tree.name_span, message, f"declare it: `var {tree.name} = ...;`")
     if variable.is_faulty:
         raise FollowingError("CS0204", tree.name_span, f"`{tree.name}` has no value")
-    if variable.type is None:
+    if variable.type is None:  # read-only (checker/scopes.py)
         message = f"`{tree.name}` is {variable.read_only_reason} and cannot be assigned"
         raise ProgramError("CS0209", tree.name_span, message)
     new = tree.value
@@ -89,7 +89,7 @@ def assigned_value(body: Body, tree: ast.Assignment) -> tuple[Variable, Value]:
         new = ast.Binary(tree.span, tree.operator, ast.Name(tree.name_span, tree.name), new)
     if tree.target is not None:
         require_mutable(body, variable, tree.target)
-    if isinstance(new, ast.WithElements):
+    if isinstance(new, ast.WithElements):  # no full expression: new names in the indices need no reduction
         value: Value = lower_with_elements(body, new)
     else:
         value = domains.lower_expression(body, new, variable.type)
@@ -163,14 +163,15 @@ def run_stack(body: Body, rest: Statements) -> Outcome:
 def keep_error(body: Body, tree: ast.AstNode, error: ProgramError) -> bool:
     """Keep a statement's error, so that later statements are checked too; False for one that ends the check.
 
-    A name that the statement declares is known afterwards, and its uses are no errors.
+    The codes CS06.. are the limits of the compiler; statements outside of functions are not checked but run. A name
+    that the statement declares is known afterwards, and its uses are no errors.
     """
     if error.code.startswith("CS06") or body.function is None:
         return False
     known = [(kept.span, kept.code) for kept in body.errors]
     if not isinstance(error, FollowingError) and (error.span, error.code) not in known:
         body.errors.append(error)
-    body.defining = ""
+    body.defining = ""  # the error has left declared_function()
     if isinstance(tree, ast.VariableDeclaration):
         body.scope.names.setdefault(tree.name, Variable(None, is_faulty=True))
     return True
@@ -230,7 +231,7 @@ def run_if(body: Body, tree: ast.If, rest: Statements) -> Outcome:
     first, second = run_branch(body, tree.if_true, rest), run_branch(body, tree.if_false, rest)
     if isinstance(first, Returned) and isinstance(second, Returned):
         return Returned(checked_select(body, tree, condition, first.value, second.value))
-    if body.program.host.abstract_depth and condition.is_closed:
+    if body.program.host.abstract_depth and condition.is_closed:  # a run knows the condition and takes one branch
         return first if isinstance(first, Returned) else second if isinstance(second, Returned) else None
     message = f"{tree.condition.span.excerpt} depends on a bound variable, so a loop cannot be left here"
     raise ProgramError("CS0602", tree.span, message, POINT_HINT)
@@ -241,6 +242,7 @@ def run_branch(body: Body, statements: list[ast.AstNode], rest: Statements) -> O
     body.dag.count_expansion()
     scope_copies: dict[Scope, Scope] = {}
     copy = body.scope.clone(scope_copies)
+    # the statements after the branch go on in the copies of their scopes
     later = [ScopeEnd(scope_copies.get(s.scope, s.scope)) if isinstance(s, ScopeEnd) else s for s in rest]
     with body.block(Scope(copy)), body.guarded():
         return run_stack(body, [*later, ScopeEnd(copy), *reversed(statements)])
@@ -255,12 +257,12 @@ def merge_branches(body: Body, tree: ast.If, condition: DataValue) -> None:
             run(body, statements)
     for name, variable in outer.variables():
         if outer.find(name) is not variable:
-            continue
+            continue  # hidden by a variable of the same name in an inner scope
         if_true, if_false = (end.find(name).value for end in ends)  # type: ignore[union-attr]  # a clone has it
         if if_true is if_false or if_true == if_false:
             variable.value = if_true
         elif if_true is None or if_false is None:
-            variable.value = None
+            variable.value = None  # one branch gives it no value: to read it is an error
         else:
             value = checked_select(body, tree, condition, if_true, if_false)
             assert variable.type is not None
@@ -272,7 +274,7 @@ def run_loop(body: Body, tree: ast.Loop, rest: Statements) -> Outcome:
     with body.block() as scope:
         run(body, tree.start)
         body.loop_depth += 1
-        called = body.program.called
+        called = body.program.called  # the values of calls before the loop, which iterate() hides
         try:
             return iterate(body, tree, scope)
         finally:
@@ -283,9 +285,11 @@ def run_loop(body: Body, tree: ast.Loop, rest: Statements) -> Outcome:
 def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
     """Runs the iterations of a loop."""
     program, expansions, nodes = body.program, body.dag.expansions, len(body.dag.intern_table)
+    host = program.host
     for iteration in count(1):
-        differentiations = program.host.differentiations
-        program.called, body.dag.expansions = {}, expansions  # no iteration keeps the arrays of another one
+        differentiations = host.differentiations
+        program.called = {}  # no iteration keeps the arrays of another one
+        body.dag.expansions = expansions  # MAX_EXPANSIONS is a budget outside of loops
         count_statement(body, tree)
         if (iteration > 1 or tree.test_first) and loop_condition(body, tree, scope) is False:
             break
@@ -295,15 +299,16 @@ def iterate(body: Body, tree: ast.Loop, scope: Scope) -> Outcome:
             return outcome
         if outcome == "break":
             break
-        run(body, tree.step)
-        if body.program.host.abstract_depth:
+        run(body, tree.step)  # after the last statement, or after "continue"
+        if host.abstract_depth:
             break  # one iteration of the loop checks its body
-        if body.program.host.progress is not None:
-            body.program.host.progress.advance()
-        # The next gradient would differentiate through this one, so what depends on it is evaluated at once.
-        is_step = program.host.differentiations > differentiations
-        if is_step or iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
-            body.program.host.materialize_variables(scope)
+        if host.progress is not None:
+            host.progress.advance()
+        # A step of gradient descent: the next gradient would differentiate through this one, so what depends on it is
+        # evaluated at once.
+        has_gradient = host.differentiations > differentiations
+        if has_gradient or iteration % MATERIALIZE_EVERY == 0 or len(body.dag.intern_table) > MAX_NODES // 2:
+            host.materialize_variables(scope)
             if len(body.dag.intern_table) > nodes + MAX_LOOP_NODES:
                 message = "this loop runs on the host and repeats its body: the program becomes too large here"
                 raise ProgramError("CS0603", tree.span, message, POINT_HINT)
@@ -320,6 +325,7 @@ def loop_condition(body: Body, tree: ast.Loop, scope: Scope) -> bool | None:
         message = f"a loop's condition cannot depend on the bound variable `{names}` here"
         raise ProgramError("CS0602", tree.condition.span, message, POINT_HINT)
     if condition.node.needs_evaluation and not body.program.host.abstract_depth:
+        # what the condition is computed from is evaluated with all variables, once for both
         body.program.host.materialize_variables(scope)
         condition = lower_condition(body, tree.condition)
     return constant_condition(body, condition)
@@ -361,10 +367,8 @@ SIZE_HINT = f"write the number, at most {MAX_LOCAL_COMPONENTS} components: `floa
 
 def zero_array(body: Body, tree: ast.VariableDeclaration) -> Variable:
     """`float t[3];` in a body that builds functions: a mutable function that is 0."""
-    variables = []
-    for k, size in enumerate(tree.sizes):
-        number = domains.host_int(body, size)
-        variables.append(BoundVariable("ijkmnp"[k % 6], "int", UNKNOWN if number is None else Range(0, max(0, number))))
+    numbers = [domains.host_int(body, size) for size in tree.sizes]
+    variables = new_variables(UNKNOWN if number is None else Range(0, max(0, number)) for number in numbers)
     value = make_function(body.dag, variables, body.builder.zero(element_type(body, tree)))
     return Variable(value, value.type, is_mutable=True)
 
@@ -381,7 +385,7 @@ def element_type(body: Body, tree: ast.VariableDeclaration) -> Data:
 def declared_function(body: Body, tree: ast.VariableDeclaration, type_: Type | None) -> Value:
     """The function of `var f(i) = e`, or of `float f(i) = e`; raises CS0401."""
     assert tree.parameters is not None and tree.value is not None, "the parser demands the value of a function"
-    body.defining = tree.name
+    body.defining = tree.name  # for the message where e reads f itself
     value = domains.lower_bound_function(body, tree.parameters, tree.value)
     body.defining = ""
     if type_ is None:
@@ -477,7 +481,7 @@ def lower_value(body: Body, tree: ast.AstNode, type_: Data | None = None) -> Dat
 
 def lower_declaration(body: Body, tree: ast.VariableDeclaration) -> list[device.Statement]:
     """A local variable; without a value it starts as zero."""
-    if tree.parameters is not None or tree.kind == "let":
+    if tree.parameters is not None or tree.kind == "let":  # functions, and values of the host that are evaluated once
         raise NotDeviceCode
     check_not_declared(body, tree)
     if tree.sizes:
