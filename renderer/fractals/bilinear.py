@@ -50,14 +50,14 @@ def step_table(orbit: Orbit, power: int, log2_c: float, first_end: int, wide: bo
     while capacity < len(steps.a):
         capacity *= 2
     steps = Steps(*(np.pad(part, (0, capacity - len(part))) for part in steps))
-    steps.log2_radius[len(orbit.mantissas) - 2 :] = NEVER
-    levels = []
+    steps.log2_radius[len(orbit.mantissas) - 2 :] = NEVER  # the padding, which no iteration follows
+    levels = []  # of steps of 2, 4, 8, ... iterations
     with np.errstate(all="ignore"):
         while len(steps.a) > 1:
             steps = _merge(steps, log2_c)
             levels.append(_records(steps, wide))
-    levels = levels[FIRST_STEP.bit_length() - 2 :]
-    used = sum((level["radius"] > 0).any() for level in levels)
+    levels = levels[FIRST_STEP.bit_length() - 2 :]  # from FIRST_STEP on
+    used = sum((level["radius"] > 0).any() for level in levels)  # a level without a valid step has none above it
     return StepTable(np.concatenate(levels), int(used), capacity // FIRST_STEP)
 
 
@@ -66,13 +66,14 @@ def _single_steps(orbit: Orbit, power: int, first_end: int, moves_c: bool) -> St
     z, exponents = orbit.mantissas[1:-1], orbit.exponents[1:-1].astype("i8")
     size = np.maximum(abs(z.real), abs(z.imag))
     _, shift = np.frexp(size)
-    unit = np.ldexp(1.0, -np.clip(shift, -1000, 1000))
+    unit = np.ldexp(1.0, -np.clip(shift, -1000, 1000))  # z * unit is of size 1: its powers overflow nothing
     a, a_exponent = _normalize(power * (z * unit) ** (power - 1), (power - 1) * (exponents + shift))
     with np.errstate(divide="ignore"):
+        # n (n - 1) / 2 Z^(n-2) d^2, the first term left out, is epsilon times A d where |d| = 2 epsilon |Z| / (n - 1)
         log2_radius = np.log2(abs(z * unit)) + exponents + shift + LOG2_EPSILON + 1 - np.log2(power - 1)
     log2_radius[size == 0] = NEVER
     if 0 < first_end <= len(z):
-        log2_radius[first_end - 1] = NEVER
+        log2_radius[first_end - 1] = NEVER  # the step from the end of the first orbit to the start of the second
     b = np.full(len(z), complex(moves_c))
     return Steps(a, a_exponent, b, np.zeros(len(z), "i8"), log2_radius)
 
@@ -88,7 +89,7 @@ def _merge(steps: Steps, log2_c: float) -> Steps:
     x, y = Steps(*(part[0::2] for part in steps)), Steps(*(part[1::2] for part in steps))
     a = _normalize(x.a * y.a, x.a_exponent + y.a_exponent)
     carried, exponent = y.a * x.b, y.a_exponent + x.b_exponent
-    common = np.maximum(exponent, y.b_exponent)
+    common = np.maximum(exponent, y.b_exponent)  # the sum carried + y.b is taken in units of 2^common
     shifts = [np.clip(e - common, -1000, 0).astype("i4") for e in (exponent, y.b_exponent)]
     b = _normalize(carried * np.ldexp(1.0, shifts[0]) + y.b * np.ldexp(1.0, shifts[1]), common)
     moved = np.log2(abs(x.b)) + x.b_exponent + log2_c - y.log2_radius  # log2 of |Bx| max|c| / Ry

@@ -24,6 +24,7 @@ from renderer.system.trust import check_memory
 GROUP_SIZE = 64  # neighbors of a pixel take about as many iterations; a larger group waits for its slowest
 WIDE_HEIGHT = Decimal("1e-140")  # below it, products of two differences leave double's range
 SHALLOWEST_STEPS = Decimal("1e-12")  # above it no step of bilinear approximation is valid
+# By kind: the formula of reference_orbit(), and FORMULA of perturbation.cu.
 FORMULAS = {"mandelbrot": ("power", 0), "julia": ("power", 0), "tricorn": ("tricorn", 1),
             "burning_ship": ("burning_ship", 2)}  # fmt: skip
 FORMULA_DEPTH = 2.0**-46  # height of a pixel over |center| below which double does not resolve a formula
@@ -76,15 +77,16 @@ def compute_reference(
         first, critical = (
             reference_orbit(formula, settings.power, z, julia_c, bits, count, deadline) for z in (view.center, zero)
         )
-        restart = len(first.mantissas)
+        restart = len(first.mantissas)  # Z_0 of the second orbit, which is 0
         orbit = Orbit(*map(np.concatenate, zip(first, critical, strict=True)))
     else:
         orbit = reference_orbit(formula, settings.power, zero, view.center, bits, count, deadline)
         log2_c = float(view.height.ln()) / math.log(2) + math.log2(corner_distance)
-    first_end = (restart or len(orbit.mantissas)) - 1
+    first_end = (restart or len(orbit.mantissas)) - 1  # of the only orbit, if there is no second one
     wide, steps = view.height < WIDE_HEIGHT, None
     is_analytic, needs_all = FORMULAS[settings.kind][1] == 0, settings.coloring in ("stripe", "trap")
     if with_steps and view.height <= SHALLOWEST_STEPS and is_analytic and not needs_all:
+        # 600 bytes an iterate: the records of all levels, and the arrays of Steps
         check_memory(600 * len(orbit.mantissas), "settings: max_iterations: the table of steps")
         steps = step_table(orbit, settings.power, log2_c, first_end, wide)
     return Reference(orbit, steps, first_end, restart, wide)
@@ -138,7 +140,7 @@ class KernelPass:
 
     def _begin_perturbation(self, settings: Settings, size: tuple[int, int], julia_c: Point, deadline: float) -> None:
         """Computes and uploads the reference orbit and its steps; compiles the kernel."""
-        distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]
+        distance = math.hypot(size[0] / size[1], 1) / 2 + 2 / size[1]  # in heights; two pixels more for jitter
         reference = compute_reference(settings, julia_c, distance, self._with_steps, deadline)
         orbit, steps, view = reference.orbit, reference.steps, self._view
         view["first_end"], view["last"] = reference.first_end, len(orbit.mantissas) - 1
@@ -172,6 +174,7 @@ class KernelPass:
 def view_record(settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int]) -> np.ndarray:
     """The kernels' record of a view, without its reference."""
     view, record = settings.view, np.zeros((), VIEW)
+    # turned(): the view's rotation (scene/cameras.py)
     record["right"], record["down"] = view.turned(1 / size[1], 0), view.turned(0, -1 / size[1])
     record["height"], record["height_exponent"] = to_binary(view.height)
     record["width"], record["height_in_pixels"] = tile[2:]

@@ -50,8 +50,9 @@ def degree(node: ast.expr) -> float | None:
             a, b = degree(left), degree(right)
             if a is None or b is None or isinstance(operator, ast.Div) and b > 0:
                 return None
-            sums = isinstance(operator, ast.Add | ast.Sub)
-            return a + b if not sums else None if a == b > 0 else max(a, b)
+            if not isinstance(operator, ast.Add | ast.Sub):
+                return a + b
+            return None if a == b > 0 else max(a, b)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Reads places of Kalles Fraktaler (.kfr): lines `Key: value`, which hold the place, the formula and colors.
+"""Reads locations of Kalles Fraktaler (.kfr): lines `Key: value`, which hold the view, the formula and colors.
 
 Source: the parameter files of Kalles Fraktaler 2 (K. Runmo, C. Heiland-Allen). Its picture is 4 / Zoom high, and its
 imaginary axis points down unless ImagPointsUp is 1.
@@ -39,7 +39,7 @@ def read_kfr(path: Path) -> tuple[Settings, tuple[str, ...]]:
     for key, name in (("Iterations", "max_iterations"), ("Power", "power")):
         if key in found:
             number = parse_whole(found[key], 0, MAX_INTEGER)
-            table[name] = found[key] if number is None else number
+            table[name] = found[key] if number is None else number  # from_table() names what is wrong
     unread = [key for key in found if key not in READ]
     notes = (f"of {path.name}, these are not read: {format_names(unread)}",) if unread else ()
     return from_table(Settings, table, str(path), None), notes

@@ -20,7 +20,7 @@ ESCAPE2 = 1e6  # |z|^2 that ends an orbit: BAILOUT2 of shaders/fractals/sample.h
 SMALLEST_EXPONENT = -900  # smaller numbers are kept as mantissa and exponent
 TIMED_ITERATIONS = 64  # between two looks at the clock
 CYCLE_TOLERANCE = 1e-9  # distance of iterates that count as the same point of a cycle
-MAX_RETURNS = 64  # to its last point that are tried as a period of an orbit
+MAX_RETURNS = 64  # earlier visits of an orbit to its last point that are tried as a period
 GUARD_BITS = 96  # below a pixel: an orbit's rounding errors grow as the differences of its pixels do
 Point = tuple[Decimal, Decimal]
 Step = Callable[[int, int], tuple[int, int]]
@@ -37,12 +37,13 @@ class Orbit(NamedTuple):
 
 
 def attracting_period(orbit: Orbit, power: int) -> int:
-    """The period of the attracting cycle of z^power + c that an orbit's end is in; 0 if it is in none, or slowly.
+    """The period of the attracting cycle of z^power + c at an orbit's end; 0 if there is none, or a weak one.
 
-    The last period repeats the one before, where it is nearest to 0 in proportion, and its derivative is below 0.99:
-    near a parabolic cycle orbits stay long and may still escape.
+    The last period must repeat the one before within CYCLE_TOLERANCE; at the point nearest to 0, within 1e-6 of that
+    point's size. The derivative along the cycle must be below 0.99: near a parabolic cycle, whose derivative is 1,
+    orbits stay long and may still escape.
     """
-    z = np.where(orbit.exponents == 0, orbit.mantissas, 0)
+    z = np.where(orbit.exponents == 0, orbit.mantissas, 0)  # numbers with an exponent are below 2^SMALLEST_EXPONENT
     near = np.nonzero(abs(z[:-1] - z[-1]) < CYCLE_TOLERANCE)[0][::-1]
     with np.errstate(divide="ignore"):
         growth = np.log(power * abs(z) ** (power - 1))
@@ -103,7 +104,7 @@ def _step(formula: str, power: int, a: int, b: int, bits: int) -> Step:
     """The function that maps z = (x, y) to the next iterate, for c = (a, b); all in units of 2^-bits."""
 
     def square(x: int, y: int) -> tuple[int, int]:
-        return ((x * x - y * y) >> bits) + a, (x * y >> bits - 1) + b
+        return ((x * x - y * y) >> bits) + a, (x * y >> bits - 1) + b  # x * y * 2, in units of 2^-bits
 
     def conjugate(x: int, y: int) -> tuple[int, int]:
         u, v = raise_to_power(x, y)

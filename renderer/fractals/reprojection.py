@@ -35,7 +35,7 @@ class Reprojection:
 
     def __init__(self, device: Device) -> None:
         """Raises UnavailableError for a device without float64."""
-        self.device, self.arithmetic = device, KernelPass(device).arithmetic
+        self.device, self.arithmetic = device, KernelPass(device).arithmetic  # KernelPass checks the device
         self._frame: Buffer
         self._keys: dict[object, Buffer] = {}
 
@@ -44,10 +44,11 @@ class Reprojection:
     ) -> None:
         """Draw a tile of the picture of `size`, and its key pictures; `deadline`: see reference_orbit()."""
         mantissa, exponent = to_binary(settings.view.height)
-        level = exponent + (mantissa > 1)
+        level = exponent + (mantissa > 1)  # 2^level is the least power of 2 that is not below the frame's height
         side, record = samples_per_side(settings), np.zeros((), RECORD)
         cells, drawn = (side * size[0], side * size[1]), key_rectangle(size, tile, side)
         views = [replace(settings.view, height=Decimal(2) ** each) for each in (level, level - 1)]
+        # the same key pictures for all colors: only the coloring decides what they hold
         plain = replace(settings, palette="gray", color_density=1.0, color_offset=0.0, relief=0.0)
         wanted = [(replace(plain, view=view), cells, drawn, julia_c) for view in views]
         self._keys = {key: buffer for key, buffer in self._keys.items() if key in wanted}
@@ -81,7 +82,7 @@ def samples_per_side(settings: Settings) -> int:
 
 def key_rectangle(size: tuple[int, int], tile: Rectangle, side: int) -> Rectangle:
     """The samples of key pictures that a tile needs: half to twice as far from the center as in a frame."""
-    ends = []
+    ends = []  # for x and y: first and last sample, from the left or the top of the key picture
     for k in (0, 1):
         low, high = tile[k] - size[k] / 2, tile[k] + tile[k + 2] - size[k] / 2
         beyond = min(low / 2, 2 * low) * side - 1, max(high / 2, 2 * high) * side + 1  # rounding may reach one more

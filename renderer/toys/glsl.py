@@ -20,6 +20,8 @@ OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT",
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
 OWN_UNIFORM = re.compile(r"(?:\blayout\s*\([^)]*\)\s*)?\buniform\s+(?:(?:low|medium|high)p\s+)?(\w+)\s+(\w+)\s*;")
 # GL's types of a uniform that a value of each type can set; a vec2 takes the first two components of a vec4.
+# 0x1404 to 0x1406: GL_INT, GL_UNSIGNED_INT, GL_FLOAT; 0x140A: GL_DOUBLE; 0x8B50 to 0x8B52: GL_FLOAT_VEC2 to 4;
+# 0x8B56: GL_BOOL; 0x8B5E to 0x8B60: GL_SAMPLER_2D, 3D and CUBE.
 FITTING = {"float": (0x1406, 0x140A), "int": (0x1404, 0x1405, 0x1406, 0x8B56), "bool": (0x8B56,),
            "vec2": (0x8B50,), "vec3": (0x8B50, 0x8B51), "vec4": (0x8B50, 0x8B51, 0x8B52),
            "sampler2D": (0x8B5E, 0x8B5F, 0x8B60)}  # fmt: skip
@@ -37,7 +39,7 @@ class ToyError(InputError):
 
 def pass_text(program: Program, tab: Tab) -> str:
     """The text of a pass: what the picture declares, the tab Common, the tab itself, and main()."""
-    tabs = [*([program.common] if program.common else []), tab]
+    tabs = program.texts(tab)
     code = OWN_UNIFORM.sub(_undeclared, "\n".join(each.text for each in tabs))
     plain = COMMENT.sub("", code)
     version = re.search(r"(?m)^\s*#version\s+(\d+)\s*(\w*)", code)
@@ -50,7 +52,7 @@ def pass_text(program: Program, tab: Tab) -> str:
         base, _, array = type_.partition("[")
         if re.search(rf"\b{name}\b", plain) and not re.search(rf"\buniform\s+(?:\w+\s+)?\w+\s+{name}\b", plain):
             head.append(f"uniform {base} {name}{'[' if array else ''}{array};")
-    is_plain = has_main(tab.text)
+    is_plain = has_main(tab.text)  # a plain fragment shader, with main() in place of mainImage()
     if not is_plain or "gl_FragColor" in plain:
         head.append("layout(location = 0) out vec4 toy_color;")
     head += ["uniform vec2 toy_origin;", "vec4 toy_point;"]
@@ -82,10 +84,10 @@ def _undeclared(declaration: re.Match[str]) -> str:
 
 def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
     """Compiles a pass of a toy; ToyError if the driver refuses it, by files and lines, or a uniform cannot be set."""
-    for each in (*([program.common] if program.common else []), tab):
+    for each in program.texts(tab):
         for found in INCLUDE.finditer(each.text):
             if program.common and Path(found[1]).name == program.common.path.name:
-                continue  # which stands in front of every tab
+                continue  # the tab Common, which stands in front of every tab
             line = each.line + each.text.count("\n", 0, found.start())
             raise ToyError(f"{each.path}:{line}: GLSL has no #include; the tab Common holds what several tabs need")
     try:
@@ -104,7 +106,7 @@ def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
 
 def _sentences(log: str, program: Program, tab: Tab, driver: str) -> str:
     """The errors of a driver's log, one a line: file, line, message and the line's text."""
-    tabs = [*([program.common] if program.common else []), tab]
+    tabs = program.texts(tab)
     found: dict[tuple[int, int], str] = {}  # the first error of each line: others follow from it
     for match in LOG_LINE.finditer(log):
         number, line = divmod(int(match[1]), FILE_LINES)

@@ -8,7 +8,7 @@ import math
 import time
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from renderer.gpu.gl import CubeTexture, GlContext, Pass, Sampled, Texture
 from renderer.images.algorithm_view import AlgorithmView, StepPicture
 from renderer.images.reduction_passes import magnified
 from renderer.plain import Json
+from renderer.system.progress import Progress
 from renderer.toys.glsl import compile_pass
 from renderer.toys.program import ALIASES, BUFFERS, IMAGE, KEYBOARD, NOISE, Channel, Program
 
@@ -43,7 +44,7 @@ class Input(NamedTuple):
     toggled: tuple[int, ...]
     date: tuple[float, float, float, float]
     rate: float
-    uniforms: tuple[tuple[str, Any], ...]
+    uniforms: tuple[tuple[str, object], ...]
 
 
 class ToyPasses:
@@ -94,11 +95,11 @@ class ToyPasses:
         self._buffers |= {name: texture for name, texture in before._buffers.items() if name in self._buffers}
         self.frame, self._held, self._drawn = before.frame, before._held, before._drawn
 
-    def advance(self, size: Size, frame: int, input_: Input, is_live: bool, progress: Any = None) -> bool:
+    def advance(self, size: Size, frame: int, input_: Input, is_live: bool, progress: Progress | None = None) -> bool:
         """Draws the buffers' frames up to `frame`, from 0 if they belong to another size, input or later frame.
 
         In a window (`is_live`) the buffers go on through other inputs, are scaled to other sizes, and a call draws few
-        frames. Returns false if frames are missing. All but the last frame advance `progress`, a Progress.
+        frames. Returns false if frames are missing. All but the last frame advance `progress`.
         """
         if not self.program.buffers:
             return True
@@ -167,15 +168,15 @@ class ToyPasses:
             if isinstance(value, list):  # the compiler cuts an array behind the last item that is read
                 value = value[:items] if items > 1 else value[0]
             inputs[uniform] = value[:components] if type(value) is tuple else value  # vec2 u_resolution
-        shader(target, **inputs)
+        shader(target, None, **inputs)
 
-    def _values(self, name: str, size: Size, frame: int, seconds: float, input_: Input) -> dict[str, Any]:
+    def _values(self, name: str, size: Size, frame: int, seconds: float, input_: Input) -> dict[str, object]:
         """The value of every uniform of a pass."""
         row = self.program.channels[name]
         textures = [self._texture(channel, input_) for channel in row]
         x, y, click_x, click_y = input_.mouse
         width, height = size
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "iResolution": (float(width), float(height), 1.0),
             "iTime": seconds, "iTimeDelta": 1 / input_.rate, "iFrame": frame, "iFrameRate": input_.rate,
             "iMouse": (x * width, y * height, click_x * width, click_y * height),
@@ -193,11 +194,9 @@ class ToyPasses:
             return self._buffers[channel.source]
         if channel.source == KEYBOARD:
             return self._keyboard_texture(input_)
-        return (
-            self._noise
-            if channel.source == NOISE
-            else self._images.get((channel.source, channel.is_cube)) or self._black
-        )
+        if channel.source == NOISE:
+            return self._noise
+        return self._images.get((channel.source, channel.is_cube)) or self._black
 
     def _keyboard_texture(self, input_: Input) -> Texture:
         """Keys by their code: row 0 is held, row 1 pressed in this frame, row 2 toggled."""

@@ -103,7 +103,7 @@ class Uniform(NamedTuple):
     @property
     def field(self) -> tuple[str, Any, Any]:
         """The field of a settings dataclass: name, type, default with range and help."""
-        scalar = {"int": int, "bool": bool}.get(self.type, float)
+        scalar = {"int": int, "bool": bool}.get(self.type, float)  # the default holds floats
         values = tuple(scalar(value) for value in self.default)
         default, kind = (values[0], scalar) if len(values) == 1 else (values, tuple[(scalar,) * len(values)])  # type: ignore[misc]
         return self.key, kind, setting(default, self.low, self.high, self.help, is_color=self.is_color)
@@ -129,6 +129,10 @@ class Program:
         """The names of the passes that keep their texels from frame to frame."""
         return [name for name in self.passes if name in BUFFERS]
 
+    def texts(self, *tabs: Tab) -> list[Tab]:
+        """The tab Common, if there is one, and the given tabs: the texts that a pass is compiled from."""
+        return [*([self.common] if self.common else []), *tabs]
+
     @property
     def has_feedback(self) -> bool:
         """True if a buffer reads what it, or a later one, drew in the frame before."""
@@ -141,7 +145,7 @@ class Program:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        tabs = [*self.passes.values(), *([self.common] if self.common else [])]
+        tabs = self.texts(*self.passes.values())
         return frozenset(word for tab in tabs for word in re.findall(r"\w+", COMMENT.sub("", tab.text)))
 
     @property
@@ -313,7 +317,7 @@ def with_buffer(text: str) -> str:
     return "\n".join([*lines[:at], *added.split("\n")[:-1], *lines[at:]])
 
 
-def with_values(text: str, values: Mapping[str, Any]) -> str | None:
+def with_values(text: str, values: Mapping[str, object]) -> str | None:
     """The text with other defaults of its uniforms: a number, a truth value or a tuple by name.
 
     None if it does not declare each of them, one a line.

@@ -27,34 +27,35 @@ DEVICE float round_to_half(float x) { return half_to_float(float_to_half(x)); }
 // weigh less than 2^-24.
 DEVICE float round_to_half(float x) {
     uint bits = AS_UINT(x), size = bits & 0x7fffffffu, sign = bits & 0x80000000u;
-    if (size >= 0x7f800000u) return x;
-    if (size < 0x38800000u) {
+    if (size >= 0x7f800000u) return x;  // infinity or NaN
+    if (size < 0x38800000u) {  // below 2^-14: a number of units of 2^-24
         uint shift = 126u - (size >> 23), mantissa = (size & 0x7fffffu) | 0x800000u;
-        if (shift > 25u) return AS_FLOAT(sign);
+        if (shift > 25u) return AS_FLOAT(sign);  // below half a unit
         uint odd = (mantissa >> shift) & 1u, units = (mantissa + (1u << (shift - 1u)) - 1u + odd) >> shift;
-        return AS_FLOAT(sign | AS_UINT(FLOAT_OF(units) * 5.9604644775390625e-8f));
+        return AS_FLOAT(sign | AS_UINT(FLOAT_OF(units) * 5.9604644775390625e-8f));  // 2^-24
     }
     size = (size + 0xfffu + ((size >> 13) & 1u)) & ~0x1fffu;
-    return AS_FLOAT(sign | (size >= 0x47800000u ? 0x7f800000u : size));
+    return AS_FLOAT(sign | (size >= 0x47800000u ? 0x7f800000u : size));  // from 2^16 on, infinity
 }
 #ifndef GLSL
 DEVICE ushort float_to_half(float x) {
     const uint bits = as_uint(round_to_half(x)), size = bits & 0x7fffffffu, sign = (bits >> 16) & 0x8000u;
-    if (size > 0x7f800000u) return (ushort)(sign | 0x7e00u);
-    if (size >= 0x47800000u) return (ushort)(sign | 0x7c00u);
-    if (size < 0x38800000u) return (ushort)(sign | (uint)(as_float(size) * 16777216.0f));
-    return (ushort)(sign | ((size >> 13) - 0x1c000u));
+    if (size > 0x7f800000u) return (ushort)(sign | 0x7e00u);  // NaN
+    if (size >= 0x47800000u) return (ushort)(sign | 0x7c00u);  // infinity
+    if (size < 0x38800000u) return (ushort)(sign | (uint)(as_float(size) * 16777216.0f));  // units of 2^-24
+    return (ushort)(sign | ((size >> 13) - 0x1c000u));  // the biases of the exponents, 127 and 15, differ by 112
 }
 DEVICE float half_to_float(ushort half_bits) {
     const uint size = half_bits & 0x7fffu, sign = ((uint)half_bits & 0x8000u) << 16;
-    if (size >= 0x7c00u) return as_float(sign | 0x7f800000u | (size & 0x3ffu) << 13);
-    if (size < 0x400u) return as_float(sign | as_uint((float)size * 5.9604644775390625e-8f));
+    if (size >= 0x7c00u) return as_float(sign | 0x7f800000u | (size & 0x3ffu) << 13);  // infinity or NaN
+    if (size < 0x400u) return as_float(sign | as_uint((float)size * 5.9604644775390625e-8f));  // units of 2^-24
     return as_float(sign | ((size << 13) + 0x38000000u));
 }
 #endif
 #endif
 
 #ifndef GLSL
+// Division by -1 negates, as the least number divided by -1 would overflow; it stays the same.
 DEVICE int64 divide_long(int64 a, int64 b) { return b == 0 ? 0 : b == -1 ? (int64)(0 - (ulong)a) : a / b; }
 DEVICE int64 remainder_long(int64 a, int64 b) { return b == 0 || b == -1 ? 0 : a % b; }
 DEVICE int64 float_to_long(float x) {
@@ -83,8 +84,8 @@ DEVICE int64 double_to_long(double x) {
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
 #endif
 #ifndef GLSL
-// exp(x) / 2^*power, |x| <= 104, as exp(r), |r| <= ln(2) / 2. A polynomial approximates exp(r) (least squares at Chebyshev
-// nodes). ln 2 is split into two terms, and n times the first term is exact.
+// exp(x) / 2^*power, |x| <= 104, as exp(r), |r| <= ln(2) / 2. A polynomial approximates exp(r) (least squares at
+// Chebyshev nodes). ln 2 is split into two terms, and n times the first term is exact.
 DEVICE float exp_fraction(float x, int *power) {
     const float shifted = x * 1.44269504f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer, in the last bits
     const float n = shifted - 12582912.0f;
@@ -97,7 +98,7 @@ DEVICE float exp_fraction(float x, int *power) {
 DEVICE float exp_float(float x) {
     int power;
     const float exp_r = exp_fraction(x > 89.0f ? 89.0f : x < -104.0f ? -104.0f : x, &power);
-    const int low = power >> 1, high = power - low;
+    const int low = power >> 1, high = power - low;  // two factors, since 2^power may be no float
     return exp_r * as_float((low + 127) << 23) * as_float((high + 127) << 23);
 }
 #endif

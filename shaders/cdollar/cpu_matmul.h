@@ -11,7 +11,8 @@
 // and the arguments `rows`, `columns`, `depth` (the inner dimension), `batches`, `parts` and the output out0.
 #define PANEL_K 256
 #define PANEL_WIDTH (2 * SIMD_LANES)
-// 2 ROWS vector registers hold sums, the others operands: 24 of 32 registers, or 12 of 16
+// 2 ROWS vector registers hold sums, the others operands: 24 of 32 registers, or 12 of 16. EACH_ROW(DO) writes DO(r)
+// for each row r, as the sums must be variables with names to be registers: low0, high0, low1, ...
 #if SIMD_LANES == 16
 #define ROWS 12
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
@@ -24,6 +25,8 @@
 #define STORE_WIDE vstore8
 #endif
 
+// Work-item (batch * parts + part) * panels + panel: its panel begins at column0, its part of the rows is first_row to
+// last_row - 1, `span` rows, a multiple of ROWS.
 const int panels = (columns + PANEL_WIDTH - 1) / PANEL_WIDTH, item = (int)thread_index();
 const int batch = item / (panels * parts), column0 = item % panels * PANEL_WIDTH;
 const int span = ((rows + parts - 1) / parts + ROWS - 1) / ROWS * ROWS, first_row = item / panels % parts * span;
@@ -31,6 +34,7 @@ const int last_row = min(rows, first_row + span);
 TYPE right_panel[PANEL_K * PANEL_WIDTH], left_rows[PANEL_K * ROWS], sums[ROWS * PANEL_WIDTH];
 for (int k0 = 0; batch < batches && first_row < last_row && k0 < depth; k0 += PANEL_K) {
     const int panel_depth = min(depth - k0, PANEL_K);
+    // Packs the panel. Columns beyond the last one repeat it; their sums are not stored. Rows below alike.
     for (int p = 0; p < panel_depth; p++) {
         const int k = k0 + p;
         if (column0 + PANEL_WIDTH <= columns) {
@@ -71,7 +75,7 @@ for (int k0 = 0; batch < batches && first_row < last_row && k0 < depth; k0 += PA
             for (int j = 0; j < min(PANEL_WIDTH, columns - column0); j++) {
                 const int column = column0 + j;
                 GLOBAL TYPE *sum = out0 + (OUTPUT_INDEX);
-                *sum = (k0 > 0 ? *sum : 0) + sums[i * PANEL_WIDTH + j];
+                *sum = (k0 > 0 ? *sum : 0) + sums[i * PANEL_WIDTH + j];  // the first panel starts the sum
             }
         }
     }

@@ -28,13 +28,15 @@ DEVICE Pair large_quarter_turns(float angle) {
     const uint third = word == 0u ? 0xfe13abe8u : word == 1u ? 0xfa9a6ee0u : word == 2u ? 0x6db14accu : 0x9e21c820u;
     const uint high = first << shift | second >> 1 >> (31u - shift),
                low = second << shift | third >> 1 >> (31u - shift);
+    // The product's word `top` is 2 bits of whole quarter turns and 30 bits of the fraction, which go on in `bottom`.
     const uint top = mantissa * high + (uint)((ulong)mantissa * low >> 32), bottom = mantissa * low;
     const float turns = (float)(int)((top + 0x20000000u) >> 30);
     const float fraction = (float)(int)(top << 2 | bottom >> 30) * 2.3283064365386963e-10f;  // 2^-32
     return pair(angle < 0.0f ? -turns : turns, angle < 0.0f ? -fraction : fraction);
 }
 
-// (cos, sin) of quarter turns as in point_at(), by the bits of the integer `turns.x`.
+// (cos, sin) of quarter turns as in point_at(), by the bits of the integer `turns.x`: odd ones swap cos and sin; cos is
+// negative in the quadrants 1 and 2, sin in 2 and 3.
 DEVICE Pair point_at_turns(Pair turns) {
     const Pair near = point_near_0(turns.y);
     const uint quadrant = (uint)(int)turns.x;
@@ -77,7 +79,7 @@ DEVICE float tan_float(float x) {
 // 2^-30, by the series of the inverse hyperbolic tangent of (m - 1) / (m + 1) for a mantissa m between sqrt(1/2) and
 // sqrt(2).
 DEVICE Pair log2_of_normal(float x, float shift) {
-    const uint b = as_uint(x) - 0x3f3504f3u;
+    const uint b = as_uint(x) - 0x3f3504f3u;  // the exponent counts from sqrt(1/2) on, as m does
     const float exponent = (float)((int)b >> 23) - shift;
     const float m = as_float((b & 0x7fffffu) + 0x3f3504f3u), numerator = m - 1.0f, denominator = m + 1.0f;
     const float s = numerator / denominator, z = s * s;  // s and `error` / denominator have an exact sum

@@ -3,7 +3,7 @@
 // chains of multiply-adds and measures operations a second. SCALAR is 1 on CPUs, where a number is a vector of eight
 // floats.
 #if SCALAR
-#define WIDE float8
+#define WIDE float8  // the number of a thread; ALL(x) has x in all its lanes
 #define ALL(x) SPLAT(float8, x)
 KERNEL copy(int count, GLOBAL const float4 *RESTRICT in, GLOBAL float4 *RESTRICT out) {
     const int each = count / (int)group_count(), begin = (int)thread_index() * each;

@@ -33,7 +33,7 @@ KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const 
             if (WRITES) out[start + (ulong)(first + j)] = base + (outer + (middle + inner));
         }
         middle += inner;
-        if ((first / ITEMS) % ITEMS == ITEMS - 1) {
+        if ((first / ITEMS) % ITEMS == ITEMS - 1) {  // the last run of a segment
             outer += middle;
             middle = (SUM)0;
         }
@@ -56,8 +56,8 @@ KERNEL scan(int length, int blocks, GLOBAL const SUM *RESTRICT in, GLOBAL const 
     }
     run_sums[t] = inner;
     BARRIER();
-    for (int k = t & ~(ITEMS - 1); k < t; k++) middle += run_sums[k];
-    if (t % ITEMS == ITEMS - 1) segments[t / ITEMS] = middle + inner;
+    for (int k = t & ~(ITEMS - 1); k < t; k++) middle += run_sums[k];  // from the first run of the thread's segment
+    if (t % ITEMS == ITEMS - 1) segments[t / ITEMS] = middle + inner;  // its last run: the sum of the segment
     BARRIER();
     for (int k = 0; k < t / ITEMS; k++) outer += segments[k];
     if (WRITES) {

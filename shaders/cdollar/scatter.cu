@@ -11,13 +11,15 @@
 //     COUNTS      1 if every value is 1, so that `values` is not read, else 0
 //     OPERATION   0 adds, 1 multiplies, 2 takes the maximum, 3 the minimum. For the last two -0 counts as 0, and NaN is
 //                 never greater or less.
-//     START       the result for a key without values
+//     START       the result for a key without values: 0, 1, or LOWEST_ or HIGHEST_ of the type (below) for extrema
 //     KEYED       1 if floats are represented by the integer keys of common/sort_keys.h, since devices have atomic
 //                 maxima and minima of integers only, else 0
 //     ATOMICS     1 if the device has the atomic operation, else 0
 //     LOCAL_BINS  4,096: up to as many bins a group first combines results in local memory
-// ITEM is the type in which results are accumulated: SUM, or uint for keys.
+// ITEM is the type in which results are accumulated: SUM, or uint for keys. HAS_BALLOT: the device has warp functions
+// (common/portable.h).
 #if KEYED
+// Settings of sort_keys.h: keys of floats, and one key for -0 and 0. SIGN is for integers, which need no keys here.
 #define FLOATS 1
 #define SIGN 0
 #define EQUAL_ZEROS 1
@@ -31,12 +33,12 @@
 #define LOWEST_float (-HIGHEST_float)
 #define HIGHEST_double ((double)HIGHEST_float)
 #define LOWEST_double (-HIGHEST_double)
-#define LOWEST_key 0x007fffffu  // the keys of infinities
-#define HIGHEST_key 0xff800000u
+#define LOWEST_key 0x007fffffu  // the key of -infinity
+#define HIGHEST_key 0xff800000u  // the key of infinity
 // VALUE(i): the value of element i as ITEM. COMBINE(a, x): the result `a` combined with one more value x.
 #if KEYED
 #define ITEM uint
-DEVICE uint key_or_start(float x) { return x != x ? START : key_from_bits(as_uint(x)); }
+DEVICE uint key_or_start(float x) { return x != x ? START : key_from_bits(as_uint(x)); }  // NaN changes no result
 #define VALUE(i) key_or_start(values[i])
 #elif COUNTS
 #define ITEM SUM
@@ -72,7 +74,7 @@ KERNEL scatter(int count, int bins, int low, int items, int by_bins, GLOBAL cons
     for (int i = 0; i < size; i++) sums[i] = START;
     if (size <= 0) return;
     for (int i = begin; i < end; i++) {
-        const uint bin = (uint)keys[i] - (uint)low - (uint)first_bin;
+        const uint bin = (uint)keys[i] - (uint)low - (uint)first_bin;  // a key below the first one wraps: too large
         if (bin < (uint)size) {
             const SUM x = VALUE(i);
             sums[bin] = COMBINE(sums[bin], x);
@@ -103,7 +105,7 @@ KERNEL decode(int bins, GLOBAL uint *RESTRICT out) {
 // Writes the bin of each element, `bins` for keys outside of the range: the keys of the sort before add_sorted.
 KERNEL find_bins(int count, int bins, int low, GLOBAL const int *RESTRICT keys, GLOBAL uint *RESTRICT out) {
     const int i = (int)thread_index();
-    if (i < count) out[i] = min((uint)keys[i] - (uint)low, (uint)bins);
+    if (i < count) out[i] = min((uint)keys[i] - (uint)low, (uint)bins);  // a key below `low` wraps to a large number
 }
 // Combines the elements of each bin in order, one thread per bin. `order`: the indices of the elements sorted by bin;
 // ends[bin]: the position after the bin's last element.
@@ -120,7 +122,7 @@ KERNEL add_sorted(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const uint 
 }
 #if HAS_BALLOT && IS_FLOAT
 // Like add_sorted for sums of values that are already sorted by bin, one warp per bin: the lanes load 32 values at a
-// time, and all lanes add them in order.
+// time, one iteration ahead of their use, and all lanes add the 32 values in order, taken from lane after lane.
 KERNEL add_runs(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const float *RESTRICT values,
                 GLOBAL float *RESTRICT out) {
     const uint bin = thread_index() / 32, lane = lane_index();
@@ -142,12 +144,14 @@ KERNEL add_runs(int bins, GLOBAL const uint *RESTRICT ends, GLOBAL const float *
 #endif
 
 #if ATOMICS
+// COMBINE_LOCAL, COMBINE_GLOBAL: combine x with the result at p in local or global memory, atomically. Local memory
+// holds uints, which are the bits of an ITEM.
 #if OPERATION == 2
-#define ADD_LOCAL(p, x) atomic_max((LOCAL ITEM *)(p), x)
-#define ADD_GLOBAL(p, x) atomic_max((GLOBAL ITEM *)(p), x)
+#define COMBINE_LOCAL(p, x) atomic_max((LOCAL ITEM *)(p), x)
+#define COMBINE_GLOBAL(p, x) atomic_max((GLOBAL ITEM *)(p), x)
 #elif OPERATION == 3
-#define ADD_LOCAL(p, x) atomic_min((LOCAL ITEM *)(p), x)
-#define ADD_GLOBAL(p, x) atomic_min((GLOBAL ITEM *)(p), x)
+#define COMBINE_LOCAL(p, x) atomic_min((LOCAL ITEM *)(p), x)
+#define COMBINE_GLOBAL(p, x) atomic_min((GLOBAL ITEM *)(p), x)
 #elif IS_FLOAT
 // Atomic float addition by exchanges: takes the sum, leaving 0, and stores it plus x. The second exchange returns what
 // other threads added meanwhile, which the next iteration adds.
@@ -157,11 +161,11 @@ DEVICE void add_local(LOCAL uint *sum, float x) {
         x = as_float(atomic_xchg(sum, as_uint(new_sum)));
     }
 }
-#define ADD_LOCAL(p, x) add_local(p, x)
-#define ADD_GLOBAL(p, x) atomic_add_float(p, x)
+#define COMBINE_LOCAL(p, x) add_local(p, x)
+#define COMBINE_GLOBAL(p, x) atomic_add_float(p, x)
 #else
-#define ADD_LOCAL(p, x) atomic_add(p, x)
-#define ADD_GLOBAL(p, x) atomic_add(p, x)
+#define COMBINE_LOCAL(p, x) atomic_add(p, x)
+#define COMBINE_GLOBAL(p, x) atomic_add(p, x)
 #endif
 // If all lanes have the same bin, *x becomes the sum of the warp's values and the result is true: one lane then adds
 // it, because 32 atomic operations on one word would be serialized. The whole warp must call.
@@ -175,7 +179,8 @@ DEVICE bool add_warp(uint bin, ITEM *x) {
 #endif
 }
 #define UNROLLED 4  // elements per thread and iteration
-// Combines by atomic operations, in local memory if the bins fit (LOCAL_BINS), else directly in `out`.
+// Combines by atomic operations: if the bins fit (LOCAL_BINS), in local memory first, whose results then go to `out`;
+// else directly in `out`. An element beyond `count` gets the bin 0xffffffff, which is none.
 KERNEL scatter_atomic(int count, int bins, int low, GLOBAL const int *RESTRICT keys, GLOBAL const SUM *RESTRICT values,
                       GLOBAL ITEM *RESTRICT out) {
     LOCAL_ARRAY(uint, sums, LOCAL_BINS);
@@ -196,19 +201,20 @@ KERNEL scatter_atomic(int count, int bins, int low, GLOBAL const int *RESTRICT k
             const bool is_added = add_warp(bin[k], &value[k]);
             if (bin[k] < (uint)bins && !(is_added && lane_index() != 0)) {
                 if (is_local)
-                    ADD_LOCAL(&sums[bin[k]], value[k]);
+                    COMBINE_LOCAL(&sums[bin[k]], value[k]);
                 else
-                    ADD_GLOBAL(&out[bin[k]], value[k]);
+                    COMBINE_GLOBAL(&out[bin[k]], value[k]);
             }
         }
     }
     BARRIER();
+    // A result that is still START changes nothing.
 #if OPERATION == 0 && IS_FLOAT
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
         if (sums[i] != 0) atomic_add_float(&out[i], as_float(sums[i]));
 #else
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
-        if (sums[i] != (uint)START) ADD_GLOBAL(&out[i], (ITEM)sums[i]);
+        if (sums[i] != (uint)START) COMBINE_GLOBAL(&out[i], (ITEM)sums[i]);
 #endif
 }
 #endif

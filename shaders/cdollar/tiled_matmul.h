@@ -36,13 +36,16 @@ const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS
 // Double buffering: two stages of each operand's tile in local memory, where k is the slower index and rows are padded
 // by 4 elements to avoid bank conflicts. left_next and right_next hold a thread's elements of the next tiles, at most
 // SLOTS each. Neighboring threads load along the index that is contiguous in memory. `extent`: TILE_ROWS or
-// TILE_COLUMNS.
+// TILE_COLUMNS. The last three macros read the variable `element`, the number of an element of the tile: IN_TILE is
+// true if there is such an element, ALONG_K is its index along k, ACROSS_K its row (left) or column (right).
 #define PITCH(extent) ((extent) + 4)
 #define TILE_ELEMENTS(extent) ((extent) * TILE_DEPTH)
 #define SLOTS(extent) ((TILE_ELEMENTS(extent) + GROUP_SIZE - 1) / GROUP_SIZE)
 #define IN_TILE(extent) (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 || element < TILE_ELEMENTS(extent))
 #define ALONG_K(extent, k_contiguous) ((k_contiguous) ? element % TILE_DEPTH : element / (extent))
 #define ACROSS_K(extent, k_contiguous) ((k_contiguous) ? element / TILE_DEPTH : element % (extent))
+// DECLARE_TILE declares the local memory of an operand, TILE_OF a pointer NAME_tile to its elements. LOAD_RUN copies
+// four neighbors of a tile, from `run` on, to `line`.
 #if VECTOR_LOADS  // floats, aligned for loads of four
 #define DECLARE_TILE(name, extent) LOCAL_ARRAY(float4, name##_vectors, TILE_DEPTH *PITCH(extent) / 2)
 #define TILE_OF(name) LOCAL float *name##_tile = (LOCAL float *)name##_vectors
@@ -63,8 +66,9 @@ TILE_OF(left);
 TILE_OF(right);
 TYPE left_next[SLOTS(TILE_ROWS)], right_next[SLOTS(TILE_COLUMNS)];
 
-// Loads a thread's elements of the tile at k0 into `next`; elements outside of the matrix become 0. STORE_NEXT stores
-// them to the local memory of stage `stage`.
+// Loads a thread's elements of the tile at k0 into `next`; elements outside of the matrix become 0. A tile that lies
+// inside of the matrix, as most do, is loaded without tests. LOAD is LOAD_LEFT or LOAD_RIGHT, which reads the variables
+// k and `index`: row or column. STORE_NEXT stores the elements to the local memory of stage `stage`.
 #define LOAD_NEXT(next, LOAD, index, origin, limit, extent, k_contiguous)                                      \
     if (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 && origin + extent <= limit && k0 + TILE_DEPTH <= depth) {     \
         UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                              \

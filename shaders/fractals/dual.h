@@ -24,7 +24,7 @@ DEVICE Dual dual_divide(Dual a, Dual b) {
     double2 q = complex_divide(a.v, b.v);
     return dual(q, complex_divide(a.d - complex_multiply(q, b.d), b.v));
 }
-// The number times i: sin and cos are the hyperbolic functions of it.
+// The number times i.
 DEVICE Dual dual_turn(Dual a) { return dual(make_double2(-a.v.y, a.v.x), make_double2(-a.d.y, a.d.x)); }
 DEVICE Dual dual_exp(Dual a) {
     double2 e = make_double2(cos(a.v.y), sin(a.v.y)) * exp(a.v.x);
@@ -37,10 +37,11 @@ DEVICE double2 complex_cosh(double2 a) { return make_double2(cosh(a.x) * cos(a.y
 DEVICE double2 complex_sinh(double2 a) { return make_double2(sinh(a.x) * cos(a.y), cosh(a.x) * sin(a.y)); }
 DEVICE Dual dual_cosh(Dual a) { return dual(complex_cosh(a.v), complex_multiply(complex_sinh(a.v), a.d)); }
 DEVICE Dual dual_sinh(Dual a) { return dual(complex_sinh(a.v), complex_multiply(complex_cosh(a.v), a.d)); }
+// cos(a) = cosh(i a), sin(a) = i sinh(-i a)
 DEVICE Dual dual_cos(Dual a) { return dual_cosh(dual_turn(a)); }
 DEVICE Dual dual_sin(Dual a) { return dual_turn(dual_sinh(dual_turn(dual_multiply(a, dual_constant(-1.0, 0.0))))); }
 DEVICE Dual dual_real_power(Dual a, double exponent) {
-    if (a.v.x == 0.0 && a.v.y == 0.0) return dual_constant(0.0, 0.0);
+    if (a.v.x == 0.0 && a.v.y == 0.0) return dual_constant(0.0, 0.0);  // 0 has no logarithm
     return dual_exp(dual_multiply(dual_log(a), dual_constant(exponent, 0.0)));
 }
 DEVICE Dual dual_sqrt(Dual a) { return dual_real_power(a, 0.5); }

@@ -23,7 +23,10 @@ KERNEL draw_formula(GLOBAL float4 *frame, View v) {
         if (STOP ? size2 < CONVERGED2 : !(size2 <= BAILOUT2)) r.n = n;
     }
     double2 none = make_double2(0.0, 0.0);
-#if STOP == 1  // no distance; sets |z| so that the smooth count of escapes also fits orbits that converge
+#if STOP == 1
+    // No distance. |z| is set so that the smooth count of escapes (sample.h) fits orbits that converge: log |z|^2 is
+    // LOG_UNIT2 where size2 is CONVERGED2, and proportional to log(size2), which doubles with an iteration of Newton's
+    // method as log |z|^2 does with one of z^2.
     z = dual(make_double2(exp(0.5 * LOG_UNIT2 * log(fmax(size2, 1e-60)) / log(CONVERGED2)), 0.0), none);
 #else
     if (!(size2 < 1e200)) z = dual(make_double2(1e3, 0.0), none);  // a pole, or beyond double's range

@@ -1,14 +1,17 @@
-// Escape-time fractals at any depth by perturbation: z = Z_m + d, where Z is a reference orbit that the host computed in
-// fixed point, and d is a small difference in double. When |Z_m + d| < |d|, d is rebased to Z_m + d and m to the start
-// of a critical orbit (Zhuoran 2021), so one reference serves every pixel without glitches. Bilinear approximation
-// (BLA, Zhuoran 2022) skips 4 * 2^k iterations where d' = A d + B c holds to double's precision.
-// The launcher defines FORMULA (0: z^DEGREE + c, 1: its conjugate, 2: the burning ship), DEGREE, JULIA (c is fixed and
-// the pixel is z_0), BLA, and WIDE: differences below double's range are floatexp (wide.h) until they have grown.
+// Escape-time fractals at any depth by perturbation: z = Z_m + d, where Z is a reference orbit that the host computed
+// in fixed point (renderer/fractals/reference.py), and d is a small difference in double. When |Z_m + d| < |d|, d is
+// rebased to Z_m + d and m to the start of a critical orbit (Zhuoran 2021), so one reference serves every pixel without
+// glitches. Bilinear approximation (BLA, Zhuoran 2022) skips 4 * 2^k iterations where d' = A d + B c holds to double's
+// precision.
+// The launcher defines FORMULA (0: z^DEGREE + c, 1: its conjugate, 2: the burning ship), DEGREE, JULIA (1: c is fixed
+// and the pixel is z_0, 0: the pixel is c), BLA, and WIDE: differences below double's range are floatexp (wide.h) until
+// they have grown. It defines the record dtypes View (renderer/fractals/deep_zoom.py) and BlaStep (bilinear.py beside
+// it), and the macros of sample.h.
 #include "fractals/sample.h"
 
 #define WIDE_BELOW (-700)  // exponent of the products that double arithmetic leaves to floatexp
 
-// Sign by which the formula multiplies the imaginary part of z^DEGREE.
+// Sign by which the formula multiplies the imaginary part of z^DEGREE: the burning ship takes |2 x y|.
 DEVICE double fold(double2 z) {
 #if FORMULA == 2
     return (z.x < 0.0) == (z.y < 0.0) ? 1.0 : -1.0;
@@ -17,7 +20,8 @@ DEVICE double fold(double2 z) {
 #endif
 }
 
-// The difference after one iteration, without c: f(Z + d) - f(Z), where d stands for d * 2^-shift.
+// The difference after one iteration, without c: f(Z + d) - f(Z), where d stands for d * 2^-shift. The result's unit is
+// 2^-shift, too: it is linear in the last factor, d.
 DEVICE double2 iterate(double2 reference, double2 d, int shift) {
     double2 power = reference, small = d * power_of_two(-shift), sum = small + reference * (double)DEGREE;
     double binomial = DEGREE;
@@ -36,6 +40,7 @@ DEVICE double2 iterate(double2 reference, double2 d, int shift) {
 #endif
     return sum;
 }
+// The same of floatexp: both numbers are taken in units of 2^e, in which the larger one is about 1.
 DEVICE Wide wide_iterate(Wide reference, Wide d) {
     int e = max(reference.e, d.e), shift = min(e - d.e, 1000);
     return wide(iterate(reference.m * power_of_two(reference.e - e), d.m, shift), (DEGREE - 1) * e + d.e);
@@ -48,6 +53,8 @@ DEVICE Wide differentiate(Wide dz, Wide z, double2 seed) {
     dz.m = complex_multiply(slope, dz.m);
     dz.m.y *= fold(z.m);
     dz.e += (DEGREE - 1) * z.e;
+    // Adds the seed, of size 1 or 0: in floatexp if dz's exponent is negative, else to the mantissa, which is
+    // normalized only where it nears the ends of double's range.
     if (dz.e < 0) return wide_add(wide(dz.m, dz.e), wide(seed, 0));
     dz.m = dz.m + seed * power_of_two(-dz.e);
     double size = max_norm(dz.m);
@@ -55,8 +62,10 @@ DEVICE Wide differentiate(Wide dz, Wide z, double2 seed) {
 }
 
 #if BLA
-// The longest step from orbit index m that is valid for a difference of this size and ends within `room` iterations;
-// -1 if there is none. Level k has capacity >> k steps, each of 4 << k iterations, beginning at index 1.
+// The longest step from orbit index m that is valid for a difference of size * 2^exponent and ends within `room`
+// iterations, as an index of `steps`, and its *length in iterations; -1 if there is none. Level k has capacity >> k
+// steps, each of 4 << k iterations, beginning at index 1; its first step is steps[start]. A step is valid if the
+// difference is below its radius.
 DEVICE int find_step(GLOBAL const BlaStep *steps, View v, int m, int room, double size, int exponent, int *length) {
     int best = -1, k = 0, at = m - 1, start = 0;
     for (; m > 0 && k < v.levels && (at & ((4 << k) - 1)) == 0 && 4 << k <= room; k++) {
@@ -86,7 +95,8 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
     uint i = thread_index();
     if (i >= (uint)(v.width * v.height_in_pixels)) return;
     const double2 none = make_double2(0.0, 0.0), right = make_double2(1.0, 0.0), up = make_double2(0.0, 1.0);
-    const double seeded = JULIA ? 0.0 : 1.0;
+    const double seeded = JULIA ? 0.0 : 1.0;  // the derivative of c by the pixel; 1 - seeded is z_0's
+    // `offset` is the pixel's difference from the view's center: of c, or of z_0 for Julia sets
     Wide offset = wide(sample_offset(i, v) * v.height, v.height_exponent), zero = wide(none, 0);
     Wide c = JULIA ? zero : offset, d = JULIA ? offset : zero, z = d;
     if (JULIA) z = wide_add(normalized(REFERENCE(0)), offset);
@@ -97,7 +107,7 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
     int n = 0, m = 0;
     while (n < v.max_iterations && r.n < 0) {
         int length = 1, found = -1;
-#if BLA
+#if BLA  // a step of many iterations, if one is valid here
         found = find_step(steps, v, m, v.max_iterations - n, max_norm(d.m), d.e, &length);
         if (found >= 0) {
             BlaStep step = steps[found];
@@ -109,7 +119,7 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
             if (!WIDE) d.m = complex_multiply(a.m, d.m) + complex_multiply(b.m, narrow_c);
         }
 #endif
-        if (found < 0) {
+        if (found < 0) {  // one iteration
             double2 next = none;
             if (!tiny) next = iterate(narrow(REFERENCE(m)), d.m, 0);
             if (WIDE && !tiny && exponent_of(max_norm(next)) < WIDE_BELOW) tiny = true, d = normalized(d);
@@ -124,6 +134,7 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
         r.z = narrow(z);
         color_orbit(&r, r.z);
         if (r.z.x * r.z.x + r.z.y * r.z.y > BAILOUT2) r.n = n;
+        // rebasing; the reference ends at `last`, and for Julia sets the orbit of the center at `first_end`
         bool smaller = tiny ? wide_less(z, d) : max_norm(z.m) < max_norm(d.m);
         if (smaller || m == v.first_end || m == v.last) d = z, m = v.restart;
         if (tiny && d.e > WIDE_BELOW + 100) tiny = false, d = with_exponent(narrow(d), 0), z = with_exponent(r.z, 0);

@@ -1,10 +1,11 @@
 // One sample of an escape-time fractal, for kernels: its point, and its color from the last iterate and derivative.
-// The launcher defines COLORING (0 count, 1 distance, 2 stripe, 3 trap), KEY (1: write what a color depends on, for
+// The launcher defines COLORING (0 count, 1 distance, 2 stripe, 3 trap), STRIPES (of coloring 2, in a turn of z),
+// DEGREE (the power of z by which iterates grow), PALETTE (shade.h), KEY (1: write what a color depends on, for
 // reproject.cu) and the record dtype View, whose fields are documented in renderer/fractals/deep_zoom.py.
 #include "fractals/shade.h"
 #include "fractals/wide.h"
 
-#define BAILOUT2 1e6  // |z|^2
+#define BAILOUT2 1e6  // |z|^2 beyond which z has escaped
 #define LOG_UNIT2 11.090354888959125  // log of 65536, the |z|^2 at which the smooth count is n; GLSL has the same
 
 typedef struct {
@@ -42,7 +43,8 @@ DEVICE void color_orbit(Escape *r, double2 z) {
 // What the color of a sample depends on: the coloring's coordinate, the distance in pixels (-1 inside the set), and the
 // normal, which is the direction of the gradient of |z|. `count`: the smooth count.
 DEVICE float4 measure_escape(Escape r, View v, float *count) {
-    if (r.n < 0) return make_float4(0.0f, *count = -1.0f, 0.0f, 0.0f);
+    *count = -1.0f;
+    if (r.n < 0) return make_float4(0.0f, -1.0f, 0.0f, 0.0f);
     double norm2 = r.z.x * r.z.x + r.z.y * r.z.y;
     double fraction = log(log(norm2) / LOG_UNIT2) / log((double)DEGREE);  // smooth count (Vepstas 1997): n - fraction
     // Gradient of |z|, times 2^-e; both derivatives have the exponent e.
@@ -80,7 +82,7 @@ DEVICE void add_sample(GLOBAL float4 *pixel, Escape r, View v) {
     float4 before = *pixel, now = shade(count, v.color_density * measured.x + v.color_offset, max(measured.y, 0.0f),
                                         make_float2(measured.z, measured.w), v.relief);
 #if PALETTE == 0
-    if (r.n >= 0) now.z = (float)r.n;
+    if (r.n >= 0) now.z = (float)r.n;  // blue of the raw output: the whole count
 #endif
     *pixel = v.samples == 0 ? now : before + (now - before) * (1.0f / (float)(v.samples + 1));
 #endif

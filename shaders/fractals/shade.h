@@ -41,6 +41,7 @@ SHARED_FUNCTION float4 shade(float count, float coordinate, float distance_in_pi
     return make_float4(count, distance_in_pixels, 0.0f, 1.0f);
 #else
     if (count < 0.0f) return make_float4(0.0f, 0.0f, 0.0f, 1.0f);
+    // relief: a landscape lit from the upper left, and darker where the set is nearer than 0.7 pixels
     float light = min(max(0.5f + 0.5f * (-0.6f * normal.x + 0.8f * normal.y), 0.0f), 1.0f);
     float gain = (1.0f - relief + relief * (0.15f + 1.25f * light)) * min(1.0f, sqrt(distance_in_pixels) * 1.2f);
     float3 color = palette(coordinate) * gain;

@@ -14,7 +14,7 @@ import numpy as np
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
 from renderer.cdollar.ir import types as ty
-from renderer.cdollar.ir.dag import Box, Dag, Range
+from renderer.cdollar.ir.dag import Box, Dag, Indices, Range
 from renderer.errors import InputError, reading
 from renderer.formats.npy import read_header
 from renderer.system.files import file_size, open_input
@@ -22,7 +22,6 @@ from renderer.system.files import file_size, open_input
 ELEMENTS: dict[str, str] = ty.TABLES["elements"]  # the scalar type of elements, by NumPy's kind and size
 
 Steps = tuple[str | int, ...]  # the path to a component of an element: field names, or an index of the last axis
-Indices = tuple[slice | np.ndarray, ...]
 
 
 class InputArray(NamedTuple):

@@ -100,8 +100,8 @@ def _difference(a: Box, b: Box) -> list[Box]:
 class IndexConstraint:
     """The constraint that `index` stays in `range`.
 
-    `guarded` is the number of conditions around the index, such as 1 for that of b in `i > 0 ? b(i - 1) : 0`. A guarded
-    constraint is used only for variables that no unguarded constraint solves.
+    `guarded` is the number of conditions around the index: 1 for i - 1 in `i > 0 ? b(i - 1) : 0`. A guarded constraint
+    is used only for variables that no unguarded constraint solves.
     """
 
     index: Node
@@ -259,7 +259,7 @@ class Inference:
     def _solve_round(self, max_guarded: float, with_borders: bool, only: Set[BoundVariable] | None = None) -> bool:
         """Solves each variable, or `only` some, that is the only unsolved one of a constraint; True if any was.
 
-        Uses the constraints inside of at most `max_guarded` conditions, those of border modes only `with_borders`.
+        Uses constraints inside of at most `max_guarded` conditions, and only `with_borders` the ones of border modes.
         """
         solvable: dict[BoundVariable, Uses] = {}
         for use, form in self.forms:

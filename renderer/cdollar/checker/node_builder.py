@@ -20,7 +20,7 @@ from renderer.paths import SHADERS
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
-# Built-in functions: name -> usage, for messages.
+# Built-in functions: name -> usage, for messages. First the operations that are written as calls: not +, < or `neg`.
 FUNCTIONS = {
     name: f"{name}({', '.join('xyz'[: len(operation.parameters)])}) of numbers"
     for name, operation in OPERATIONS.items()
@@ -33,7 +33,7 @@ COMPOSED = {
 }
 PRIMITIVES = {name: USAGE[name] for name in ("scan", "sort", "argsort", "histogram", *SCATTERS.values())}
 FUNCTIONS |= {name: f"{name}({', '.join(p.name for p in value.parameters)})" for name, value in COMPOSED.items()}
-FUNCTIONS |= USAGE
+FUNCTIONS |= USAGE  # of the functions that the lowering builds (assets/tables/hints.toml)
 
 
 class NodeBuilder:
@@ -58,8 +58,8 @@ class NodeBuilder:
 
     def apply(self, name: str, type_: str, *operands: Node) -> Node:
         """An operation's node on operands of one scalar type, folded if all of them are constants."""
-        is_typed = name not in ("select", "convert")
-        result = "bool" if is_typed and OPERATIONS[name].result == "bool" else type_
+        is_in_table = name not in ("select", "convert")
+        result = "bool" if is_in_table and OPERATIONS[name].result == "bool" else type_
         if name == "select" and operands[0].is_constant:
             return operands[1] if operands[0].attribute.number else operands[2]
         if all(node.is_constant for node in operands):
@@ -90,7 +90,7 @@ class NodeBuilder:
             number, untyped = node.attribute.number, node.attribute.untyped
             if type_ in ty.FLOATS and node.type != "bool":
                 if node.type == "float" and not untyped:
-                    number = ty.DTYPES["float"](number)
+                    number = ty.DTYPES["float"](number)  # 0.1f as double is the float nearest to 0.1
                 return self.dag.constant(float(number), type_, untyped and type_ == "float")
             if type_ in ty.INTEGERS and node.type in ty.INTEGERS and 0 <= number < 2**31:
                 return self.dag.constant(number, type_)
@@ -125,7 +125,7 @@ class NodeBuilder:
             return left
         if left is None or right is None or "bool" in (left, right):
             return None
-        if {left, right} == {"int", "uint"}:
+        if {left, right} == {"int", "uint"}:  # no implicit conversion, but for a literal as in `x + 1`
             signed = a if left == "int" else b
             return "uint" if signed.is_literal and all(n.attribute.number >= 0 for n in signed.nodes) else None
         return max(left, right, key=ty.NUMBERS.index)
@@ -137,7 +137,7 @@ class NodeBuilder:
         if type_ is None or type_ not in operand_types(name):
             return None
         if name in ("<<", ">>") and ty.scalar_type_of(a.type) != type_:
-            return None
+            return None  # the number of bits does not change the type of the number
         is_vector = isinstance(a.type, ty.Vector) or isinstance(b.type, ty.Vector)
         if is_vector and name in ("<", ">", "<=", ">=", "&&", "||"):
             return None
@@ -223,7 +223,7 @@ class NodeBuilder:
         if any(ty.scalar_type_of(v.type) in (None, "bool") for v in values):
             return None
         if name in ("dot", "cross"):
-            return getattr(self, name)(*values) if len(values) == 2 else None
+            return (self.dot if name == "dot" else self.cross)(*values) if len(values) == 2 else None
         definition = COMPOSED.get(name)
         if definition is None or len(definition.parameters) != len(values):
             return None
@@ -258,9 +258,7 @@ class NodeBuilder:
         if not isinstance(a.type, ty.Vector) or not isinstance(b.type, ty.Vector) or a.type.size != b.type.size:
             return None
         products = self.binary("*", a, b)
-        if products is None:
-            return None
-        return self.chain("+", products.nodes)
+        return self.chain("+", products.nodes) if products is not None else None
 
     def cross(self, a: DataValue, b: DataValue) -> DataValue | None:
         """The cross product of two vectors of size 3."""

@@ -32,7 +32,7 @@ from renderer.system.trust import named_file
 
 # Numbers known to the host
 
-FIRST = ir.BoundVariable("i", "int", ir.Range(0, 1))  # the index of a number that is evaluated as an array
+FIRST = ir.BoundVariable("i", "int", ir.Range(0, 1))  # the index of a number that is evaluated as an array of one
 
 
 class HostEvaluator:
@@ -44,15 +44,19 @@ class HostEvaluator:
     def __init__(self, target: Target):
         self.target = target
         self.abstract_depth = 0
-        self.progress: Progress | None = None  # counts the rounds of loops
+        self.progress: Progress | None = None  # counts the iterations of loops
         self.keeps_expressions = False  # while a function is differentiated: an array would hide its inputs
         self.differentiations = 0  # gradients that were built
         self.statement_count = 0  # statements that ran on the host
-        self.scalars_read: set[ir.RuntimeScalar] = set()  # numbers of parameters on which the program's shape depends
+        # Numbers of parameters that decided what was built, as an end of a range does: others need a new compilation.
+        self.scalars_read: set[ir.RuntimeScalar] = set()
         self.evaluated: WeakKeyDictionary[ir.Node, float] = WeakKeyDictionary()  # numbers that node_number() computed
 
     def node_number(self, node: ir.Node) -> float | None:
-        """The number of a node without bound variables; None if it is unknown."""
+        """The number of a node without free variables; None if it is unknown.
+
+        An operation on numbers is computed here; the target computes what needs arrays or loops.
+        """
         if not self.abstract_depth:
             leaves = (n.attribute for n in ir.topological_order([node]) if n.op == "scalar")
             self.scalars_read |= {leaf for leaf in leaves if isinstance(leaf, ir.RuntimeScalar)}
@@ -73,11 +77,11 @@ class HostEvaluator:
         """The numbers of a closed value without reductions; None for other values and while a number is unknown."""
         is_known = all(node.op == "scalar" and node.attribute.number is not None for node in value.nodes)
         is_cheap = value.is_closed and not any(node.needs_evaluation for node in value.nodes)
-        if is_known or is_cheap and not self.abstract_depth:
-            numbers = [self.node_number(node) for node in value.nodes]
-            known = [number for number in numbers if number is not None]
-            return known if len(known) == len(numbers) else None
-        return None
+        if not is_known and (self.abstract_depth or not is_cheap):
+            return None
+        numbers = [self.node_number(node) for node in value.nodes]
+        known = [number for number in numbers if number is not None]
+        return known if len(known) == len(numbers) else None
 
     def materialize_variables(self, scope: Scope) -> None:
         """Evaluates what variables hold, together, so that the DAG of a long loop stays small.
@@ -106,6 +110,7 @@ class HostEvaluator:
         variables or an infinite domain stay.
         """
         if isinstance(value, DataValue):
+            # a read of an array, or the component of a read
             node = value.node.inputs[0] if isinstance(value.node.attribute, ir.Component) else value.node
             is_read = isinstance(node.attribute, ir.Access) and isinstance(node.inputs[0].attribute, ir.ArraySource)
             if is_read or not value.is_closed or not any(n.needs_evaluation for n in value.nodes):
@@ -181,7 +186,7 @@ class Program:
         self.noted: dict[Span, Value] | None = None  # for editors: see note()
 
     def start(self, span: Span) -> None:
-        """Starts to lower a function, a statement or a line of the prompt at `span`, for which the budget grows."""
+        """Starts to lower a function, a statement or a line of the prompt at `span`; the budget of bodies grows."""
         self.dag.span, self.dag.expansions = span, max(0, self.dag.expansions - EXPANSIONS_PER_FUNCTION)
         if not self.host.abstract_depth:  # the functions of a program are checked with the same abstract arguments
             self.called = {}
@@ -211,7 +216,7 @@ class Program:
                 try:
                     path = named_file(os.path.abspath(name), self.folder, (".npy",), "the file")
                 except (InputError, ValueError):
-                    raise ProgramError("CS0502", span, str(error)) from None
+                    raise ProgramError("CS0502", span, str(error)) from None  # of the first path
             self.opened_files[name] = open_array(self.dag, path, None, name, span)
         return self.opened_files[name]
 
@@ -241,18 +246,20 @@ class Body:
     program: Program
     scope: Scope = field(default_factory=Scope)
     function: UserFunction | None = None
-    in_device_code: bool = False
+    in_device_code: bool = False  # True for the body of a device function, which cannot build functions
     guard_depth: int = 0  # the number of enclosing conditions
     loop_depth: int = 0
-    defining: str = ""  # the function whose parameters and body are being lowered
-    chosen_boxes: dict[int, ir.Box] = field(default_factory=dict)  # by id of a restriction to a union: the current box
-    domains: dict[int, Value] = field(default_factory=dict)  # by id of a restriction's domain: its value, used once
+    defining: str = ""  # the local function `var f(i) = ...` that is being lowered
+    # Both by the id() of a syntax tree, for lowering/reductions.py: the current box of a restriction to a union, and
+    # the value of a restriction's domain, which is used once.
+    chosen_boxes: dict[int, ir.Box] = field(default_factory=dict)
+    domains: dict[int, Value] = field(default_factory=dict)
     locals: list[Local] = field(default_factory=list)  # local variables of device code
     # Errors of the body's statements, while the function is checked.
     errors: list[ProgramError] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Make the program's DAG and builder short to reach."""
+        """Take over the program's DAG and builder, which all functions use."""
         self.dag, self.builder = self.program.dag, self.program.builder
 
     @contextmanager

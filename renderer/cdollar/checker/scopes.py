@@ -17,7 +17,7 @@ class Variable:
     """A name and its value.
 
     An assignment converts to `type`; if `type` is None the name is read-only and `read_only_reason` says what it is,
-    for the error.
+    such as "a bound variable", for the error.
     """
 
     value: Value | None  # None before the first assignment

@@ -154,7 +154,7 @@ class FunctionTable:
         self.types = types
         self.overloads: dict[str, Overloads] = {}
         self.prelude_functions: set[UserFunction] = set()  # a program may replace these
-        self.derived: dict[str, Overloads] = {}  # functions made of other functions: "grad(f)"
+        self.derived: dict[str, Overloads] = {}  # functions that calls make of other functions, by the call: "grad(f)"
         self.generics: dict[str, list[ast.FunctionDeclaration]] = {}
         # Instances of generic functions, by declaration and types.
         self.instances: dict[tuple[object, ...], UserFunction] = {}
@@ -214,7 +214,7 @@ class FunctionTable:
 
 
 def class_functions(item: ast.ClassDeclaration) -> list[ast.FunctionDeclaration]:
-    """The methods of a class as functions `Class.method(Class this, ...)`, and its operators as they are."""
+    """The methods of a class as functions `Class.method(Class this, ...)`, and its operators, which are static."""
     names = {m.name for m in item.methods} | {name for name, _, _ in item.fields}
     return [m if m.name.startswith("operator") else _with_this(item, m, names) for m in item.methods]
 
@@ -257,7 +257,7 @@ def check_generic(item: ast.FunctionDeclaration) -> None:
 def check_operator(function: UserFunction) -> None:
     """Raises CS0214 unless the operator has its number of operands, one of them of a class."""
     name, span = function.name.removeprefix("operator"), function.declaration.name_span
-    allowed = (1,) if name in "!~" else (1, 2) if name in "+-" else (2,)
+    allowed = {"!": (1,), "~": (1,), "+": (1, 2), "-": (1, 2)}.get(name, (2,))
     types = function.parameter_types
     if len(types) not in allowed:
         raise ProgramError("CS0214", span, f"the operator `{name}` takes {' or '.join(map(str, allowed))} operands")
@@ -315,7 +315,7 @@ def infer_types(declaration: ast.FunctionDeclaration, types: Sequence[ty.Type | 
 def match_type(written: ast.AstNode, type_: ty.Type, names: list[str], bound: Types) -> bool:
     """True if a written type matches a type; binds the type parameters in it."""
     if isinstance(written, ast.NamedType):
-        data = type_.result if isinstance(type_, ty.FunctionType) else type_
+        data = type_.result if isinstance(type_, ty.FunctionType) else type_  # a function given for T is promoted
         return written.name not in names or isinstance(data, ty.Data) and bind_type(bound, written.name, data)
     if not isinstance(written, ast.FunctionalType) or not isinstance(type_, ty.FunctionType):
         return False

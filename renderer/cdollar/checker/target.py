@@ -31,7 +31,7 @@ class Target(ABC):
 
     `trace`, if it is a list, collects for --explain and --tune: ("passes", root node, remarks) for each DAG that is
     run, ("kernel", node, KernelPlan) for each kernel and ("primitive", node, launches) for each primitive.
-    `launch_seconds`, if it is a list, gets the time of each launch; see runtime/costs.py.
+    `launch_seconds`, if it is a list, gets the seconds of each launch of a kernel, for runtime/costs.py.
     """
 
     name: str

@@ -79,7 +79,7 @@ class FunctionValue:
             return (False,) * len(extends)
 
         def repeated_inputs(node: Node) -> Nodes:
-            """The inputs that are computed again at each index: not those of a value that is computed once."""
+            """The inputs that are computed again at each index: none of a value that is computed once."""
             is_once = node.op in EVALUATED_ONCE and not node.free_variables and node is not self.node
             return () if is_once else node.inputs
 

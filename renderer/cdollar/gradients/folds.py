@@ -1,8 +1,8 @@
 """The gradient of a fold: computes the state before each element forwards, then the adjoint of each state backwards.
 
 A fold of n elements runs on one thread. Each of the n states and each of the n adjoints is a masked fold: a fold over
-all elements, in which those that do not come before (or after) the position leave the state as it is. These 2n folds
-run in parallel: n^2 steps, on a GPU in about the time of a few folds.
+all elements, in which elements that do not come before (or after) the position leave the state as it is. These 2n
+folds run in parallel: n^2 steps, on a GPU in about the time of a few folds.
 
 Example: `fold(step, start, x(j))` has the states s(0) = start, s(j + 1) = step(s(j), x(j)). The adjoint of s(j) is the
 adjoint of s(j + 1) times the derivative of step by the state at (s(j), x(j)), from the last j to the first; the adjoint
@@ -55,7 +55,7 @@ class FoldGradient:
                 starts[component] = adjoint
         elements: list[ir.Node | None] = [None] * len(self.elements)
         wanted = tuple(k for k, element in enumerate(self.elements) if element in active)
-        if wanted:  # the step's parameters are the components of the state, then those of the element
+        if wanted:  # the step takes the components of the state, then the element's
             call = self.step_call((*states, *self.elements))
             derivatives = called_derivatives(self.tangents, call, tuple(count + k for k in wanted))
             for column, k in enumerate(wanted):

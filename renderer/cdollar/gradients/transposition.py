@@ -23,7 +23,7 @@ from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivativ
 from renderer.cdollar.gradients.rewrites import renamed
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import Affine, affine, bordered_index, index_bounds, value_bounds, variable_form
-from renderer.cdollar.ir.passes import alpha_rename, open_inputs
+from renderer.cdollar.ir.passes import alpha_rename, is_computed_function, open_inputs
 from renderer.cdollar.ir.primitives import primitive
 
 MAX_IMAGES = 6  # per dimension: indices that wrap or mirror moves to the same element; more become sums by key
@@ -457,9 +457,7 @@ class Inversion:
         if not isinstance(factor.attribute, ir.Access) or any(factor.attribute.borders):
             return False
         function = factor.inputs[0]
-        if function.op != "let" or function.free_variables or ir.without_lets(function).op != "function":
-            return False
-        if not isinstance(ir.without_lets(function).attribute, tuple):
+        if function.op != "let" or function.free_variables or not is_computed_function(ir.without_lets(function)):
             return False
         pairs = zip(factor.inputs[1:], domain(function), strict=True)
         read = {i.attribute for i, v in pairs if i.op == "variable" and same_range(i.attribute, v)}

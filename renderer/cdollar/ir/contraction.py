@@ -14,7 +14,7 @@ MAX_FACTORS = 6
 
 
 def contraction_factors(node: Node) -> list[Node] | None:
-    """Return the factors of the "reduce" node of a floating-point sum of products.
+    """Return the factors of the "reduce" node of a floating-point sum of products, as a(i, k) and b(k, j).
 
     None for other reductions, for more than MAX_FACTORS factors, if a factor depends on all variables of the product
     (nothing is then gained), or if a factor is a reduction that depends on none of the reduced variables.
@@ -73,6 +73,7 @@ def tested_ends(node: Node) -> TestedEnds:
     for test in tests:
         if test.attribute in (">=", "<") and test.inputs[0].op == "variable" and test.inputs[0].attribute in variables:
             variable, end = test.inputs[0].attribute, test.inputs[1]
+            # An end that may fail (an index out of bounds, an endless loop) ends the loop only if a check computes it.
             may_fail = any(isinstance(n.attribute, (Access, UserCall)) for n in topological_order([end]))
             if not end.free_variables & frozenset(variables) and (end in checked or not may_fail):
                 tested.ends.setdefault(variable, {">=": [], "<": []})[test.attribute].append(end)

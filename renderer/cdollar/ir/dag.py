@@ -83,6 +83,7 @@ VariableSet = frozenset[BoundVariable]
 Ranges = tuple[Range, ...]
 Box = tuple[Dimension, ...]
 Borders = tuple[str | None, ...]  # the border mode of each index, or None
+Indices = tuple[int | slice | np.ndarray, ...]  # NumPy's indices of an array, one for each dimension
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class RuntimeScalar:
 class ArrayData(Protocol):
     """The elements of an array: in memory, in a file, or on a device."""
 
-    def read(self, box: Any) -> list[np.ndarray]:
+    def read(self, box: Indices) -> list[np.ndarray]:
         """The components at NumPy indices, one array each."""
 
 
@@ -140,7 +141,7 @@ class Component:
 
 @dataclass(frozen=True)
 class RangeCheck:
-    """A bool that is always true, with two inputs, low and high.
+    """The attribute of a bool that is always true, with two inputs, low and high: the ends of a range that arrays hold.
 
     It is an error at run time if low < high and the range low..high leaves the inferred range of the variable.
     """
@@ -164,10 +165,10 @@ Operation = str | Component | Access | RangeCheck | UserCall
 
 
 class Reduction(NamedTuple):
-    """The combiner of elements: an operator of REDUCER_NAMES or a DeviceFunction; `ordered` keeps their order."""
+    """The combiner of elements: an operator of operations.REDUCER_NAMES, or `function`; `ordered` keeps their order."""
 
     name: str
-    function: Any = None
+    function: Any = None  # a device_function.DeviceFunction
     ordered: bool = False
 
     @property
@@ -243,7 +244,7 @@ def domain_ranges(function: Node) -> tuple[Any, ...]:
 def reads_in_place(access: Node, variables: Variables, ranges: Ranges) -> bool:
     """True if an access reads an array over `ranges` at the variables, which run over the same ranges."""
     indices = [index.attribute if index.op == "variable" else None for index in access.inputs[1:]]
-    pairs = zip(variables, ranges, strict=False)
+    pairs = zip(variables, ranges, strict=False)  # of one length if the first test holds
     return indices == list(variables) and all((v.range.low, v.range.high) == (r.low, r.high) for v, r in pairs)
 
 
@@ -263,7 +264,7 @@ class Dag:
     """Makes nodes. `spans` holds the source spans of nodes that can fail at run time.
 
     `span` is the function or access that nodes are made for now, `expansions` how many bodies it has lowered: an error
-    of a program that becomes too large is at this span.
+    of a program that becomes too large is at this span. `intern_table` holds all nodes that something still refers to.
     """
 
     def __init__(self) -> None:
@@ -295,7 +296,7 @@ class Dag:
 
     def constant(self, number: Number, type_: str, untyped: bool = False) -> Node:
         """A number of the program's text."""
-        key = struct.pack("<d", number).hex() if isinstance(number, float) else repr(number)
+        key = struct.pack("<d", number).hex() if isinstance(number, float) else repr(number)  # see Constant
         return self.intern("scalar", type_, (), Constant(key, number, untyped))
 
     def runtime_scalar(self, number: Number | None, type_: str, name: str) -> Node:
@@ -330,7 +331,7 @@ class Dag:
     def abstraction(self, variables: Variables, body: Nodes, is_array: bool = False) -> Node:
         """The function of the variables whose result has the nodes of `body` as its components.
 
-        Without variables, one kernel computes several numbers.
+        The targets use one without variables, so that one kernel computes several numbers.
         """
         types = tuple(Scalar(v.type) for v in variables)
         return self.function(variables, body, FunctionType(data_type(tuple(n.type for n in body)), types, is_array))
@@ -393,7 +394,8 @@ def rewrite(roots: Nodes, change: Callable[[Node, Nodes], Node], inputs_of: Inpu
     """
     new: dict[Node, Node] = {}
     for node in topological_order(roots, inputs_of):
-        new[node] = change(node, tuple(new[child] for child in node.inputs) if list(inputs_of(node)) else node.inputs)
+        are_visited = len(list(inputs_of(node))) > 0
+        new[node] = change(node, tuple(new[child] for child in node.inputs) if are_visited else node.inputs)
     return tuple(new[root] for root in roots)
 
 
@@ -407,7 +409,7 @@ def with_inputs(dag: Dag, node: Node, inputs: Nodes, attribute: object = None) -
     return new
 
 
-def new_variables(ranges: Iterable[Any], reduced: bool = False) -> Variables:
+def new_variables(ranges: Iterable[Dimension], reduced: bool = False) -> Variables:
     """New int variables over ranges, by the names that messages and generated code show."""
     return tuple(BoundVariable("ijkmnp"[k % 6], "int", range_, reduced) for k, range_ in enumerate(ranges))
 
@@ -420,13 +422,12 @@ def in_order(variables: Iterable[BoundVariable]) -> Variables:
 def substitute(dag: Dag, roots: Nodes, replacement: dict[BoundVariable, Node]) -> Nodes:
     """The roots with bound variables replaced; nodes that do not depend on them stay the same."""
     targets = frozenset(replacement)
-    new: dict[int, Node] = {}
+    new: dict[Node, Node] = {}
     for node in topological_order(roots, lambda node: node.inputs[::-1] if node.free_variables & targets else ()):
         if not (node.free_variables & targets):
-            new[id(node)] = node
+            new[node] = node
         elif node.op == "variable":
-            new[id(node)] = replacement[node.attribute]
+            new[node] = replacement[node.attribute]
         else:
-            inputs = tuple(new.get(id(child), child) for child in node.inputs)
-            new[id(node)] = with_inputs(dag, node, inputs)
-    return tuple(new[id(root)] for root in roots)
+            new[node] = with_inputs(dag, node, tuple(new[child] for child in node.inputs))
+    return tuple(new[root] for root in roots)

@@ -49,7 +49,6 @@ class ClearOp(NamedTuple):
     """Sets all elements of local arrays to 0."""
 
     arrays: tuple[LocalArray, ...]
-    nodes: Nodes = ()
 
 
 class StoreOp(NamedTuple):
@@ -75,7 +74,7 @@ class BranchOp(NamedTuple):
 class LoopOp(NamedTuple):
     """while (condition) { body; step; }. The first test comes after the body unless `test_first`."""
 
-    condition: Node | None
+    condition: Node | None  # None: always true
     step: "tuple[Statement, ...]"
     body: "tuple[Statement, ...]"
     test_first: bool
@@ -126,9 +125,12 @@ class DeviceFunction:
                 self.has_loops |= isinstance(statement, LoopOp)
                 stack += [s for block in statement[1:3] for s in block]  # the branches, or the step and the body
                 roots += [(statement.condition,)] if statement.condition is not None else []
-            elif not isinstance(statement, JumpOp):
-                roots.append(statement.nodes + (statement.elements if isinstance(statement, StoreOp) else ()))
-                self.arrays += statement.arrays if isinstance(statement, ClearOp) else ()
+            elif isinstance(statement, ClearOp):
+                self.arrays += statement.arrays
+            elif isinstance(statement, StoreOp):
+                roots.append(statement.nodes + statement.elements)
+            elif isinstance(statement, ReturnOp):
+                roots.append(statement.nodes)
         nodes = [node for statement_roots in roots for node in topological_order(statement_roots)]
         called = [node.attribute.function for node in nodes if isinstance(node.attribute, UserCall)]
         self.node_count = len(nodes)

@@ -6,12 +6,12 @@ derivatives.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS, Number, promoted_type
 from renderer.paths import SHADERS
+from renderer.plain import Json
 from renderer.records import dataclass
 from renderer.system.files import read_toml
 
@@ -112,7 +112,8 @@ class Operation:
         return next((text for types, text in self.typed.items() if type_ in types.split()), None)
 
 
-def _operation(name: str, table: dict[str, Any]) -> Operation:
+def _operation(name: str, table: Json) -> Operation:
+    """The operation of a table; `numpy` names a function of this module or of NumPy, by default `name`."""
     ours = {f.__name__: f for f in (divide, remainder, shift_left, shift_right, step, minimum, maximum)}
     function = table.get("numpy", name)
     defaults = {"name": name, "glsl": table["c"], "typed": {}}

@@ -26,10 +26,9 @@ def run_passes(dag: ir.Dag, roots: ir.Nodes, passes: Sequence[Pass]) -> tuple[ir
 
 
 def simplify(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
-    """Remove x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
+    """Remove x * 1, x / 1 and integer x + 0, x - 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
     def change(node: ir.Node, inputs: ir.Nodes) -> ir.Node:
-        """Simplifies x * 1 and x / 1, and for integers x + 0, x - 0 and x * 0."""
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
             name, is_integer = node.attribute, node.type in INTEGERS
             left, right = (n.attribute.number if n.is_constant else None for n in inputs)
@@ -102,7 +101,8 @@ class TupleNode(ir.Node):
 def functions_to_inline(roots: ir.Nodes, remarks: list[str]) -> set[ir.Node]:
     """Choose the functions to inline, with a remark for each other one.
 
-    Callees are visited before their callers, so that a caller's cost includes the callees that it inlines.
+    Callees are visited before their callers, so that a caller's cost includes the callees that it inlines. A function
+    of outer variables or over an infinite domain cannot become an array: it is inlined whatever it costs.
     """
     order = ir.topological_order(roots)
     accesses: dict[ir.Node, list[ir.Node]] = {}

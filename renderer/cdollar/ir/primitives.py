@@ -18,12 +18,12 @@ from renderer.cdollar.ir.operations import neutral_element
 from renderer.cdollar.ir.types import FLOATS, INT, FunctionType, Number, Scalar
 from renderer.records import dataclass
 
-SUMMED = ("int", "uint", "float", "double")
-SWAPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
+SUMMED = ("int", "uint", "float", "double")  # scalar types of the elements of primitives
+SWAPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}  # the operator of b and a for a and b
 SCATTERS = {"+": "scatter_add", "*": "scatter_mul", "max": "scatter_max", "min": "scatter_min"}
 OPERATORS = {name: operator for operator, name in SCATTERS.items()}
 WORDS = {"+": "a sum", "*": "a product", "max": "a maximum", "min": "a minimum"}  # in remarks
-NEGATED = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}
+NEGATED = {"<=": ">", ">": "<=", "<": ">=", ">=": "<"}  # the operator that holds where another does not
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def _is_finite(variables: ir.VariableSet | ir.Variables) -> bool:
 def _as_scan(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
     """Rewrite `sum(k <= e ? f(k) : 0)`, or with <, > or >=, to a prefix sum read at e; None for other sums.
 
-    `e` must depend on a variable that `f` does not depend on.
+    `e` must depend on a variable that `f` does not depend on: else each scan would be read at one e only. A scan
+    computes f(k) for all k: either f can be computed anywhere without an error, or some e reaches all k.
     """
     (reduction, variables), masked = node.attribute, _masked(node.inputs[0])
     if reduction.name != "+" or masked is None or len(variables) != 1:
@@ -130,7 +131,11 @@ def _as_scan(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
 
 
 def _read_scan(dag: ir.Dag, value: ir.Node, k: ir.BoundVariable, operator: str, end: ir.Node) -> ir.Node:
-    """Return the prefix sum of `value`, read at the last k of the mask; for > and >=, from the last k down."""
+    """Return the prefix sum of `value`, read at the last k of the mask; for > and >=, from the last k down.
+
+    `end` is e of `k operator e`. Example: `sum(k >= e ? f(k) : 0)` for k in 0..10 is the scan of i -> f(9 - i), read at
+    9 - e, clamped to the array, or 0 (`nothing`) if e >= 10.
+    """
     low, high, batch = k.range.low, k.range.high, ir.in_order(value.free_variables - {k})
 
     def number(n: int) -> ir.Node:
@@ -209,6 +214,7 @@ def _as_scatter(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
     is_neutral = other.is_constant and other.attribute.number == identity(name, node.type)
     if other.free_variables & reduced or not (is_extremum or is_neutral):
         return None
+    # A sum of ones counts: a scatter_add without values.
     is_one = value.is_constant and value.attribute.number == 1
     is_count = name == "scatter_add" and is_one and node.type in ("int", "uint")
     bins = wanted.attribute.range
@@ -227,9 +233,11 @@ def _as_scatter(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | Non
         return scattered
 
     def reduce_all(name: str, body: ir.Node) -> ir.Node:
+        """A reduction over all elements."""
         return dag.intern("reduce", body.type, (body,), (ir.Reduction(name), variables))
 
-    # `other` is combined unless all elements have the key.
+    # An extremum whose `other` is not the neutral element, as in max(k(j) == v ? w(j) : -1): `other` is combined unless
+    # all elements have the key v.
     first, last = (dag.apply("==", "bool", reduce_all(end, key), wanted) for end in ("min", "max"))
     combined = dag.apply(reduction.name, node.type, scattered, other)
     is_only_key = dag.apply("&&", "bool", first, last)

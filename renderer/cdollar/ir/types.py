@@ -149,7 +149,7 @@ def component_types(type_: Data) -> tuple[str, ...]:
 
 
 def data_type(types: tuple[str, ...]) -> Data:
-    """A data type whose components have these scalar types."""
+    """A data type whose components have these scalar types; a Record for several."""
     if len(types) == 1:
         return Scalar(types[0])
     return Record("values", tuple((f"c{k}", Scalar(t)) for k, t in enumerate(types)))
@@ -192,7 +192,10 @@ def with_scalar_type(type_: Type, scalar_type: str) -> Data:
 
 
 def widening(source: Type, target: Type) -> int | None:
-    """The cost of the implicit conversion between two data types: 0 if they are equal, None if there is none."""
+    """The cost of the implicit conversion between two types: 0 if they are equal, None if there is none.
+
+    Scalars and vectors of numbers convert; the costs are in assets/tables/cdollar_types.toml.
+    """
     if source == target or are_alike(source, target):
         return 0
     scalar, wanted = scalar_type_of(source), scalar_type_of(target)

@@ -348,18 +348,19 @@ def make_tuple(items: Sequence[tuple[str, Value]]) -> DataValue | TupleValue:
     return DataValue(type_, tuple(node for value in values if isinstance(value, DataValue) for node in value.nodes))
 
 
-def count_message(target: ty.Record | ty.Tuple, count: int) -> str:
-    """The message of a constructor call with a wrong number of values."""
-    fields = ", ".join(f"{type_} {name}" for name, type_ in target.fields)
-    return f"{target} has {len(target.fields)} fields ({fields}), but {count} values are given"
+def check_count(name: str, fields: Sequence[str], tree: ast.ConstructorCall) -> None:
+    """Raises CS0402 unless a constructor call has a value for each field; `fields` are the types with the names."""
+    if len(tree.arguments) != len(fields):
+        given = f"{len(tree.arguments)} values are given"
+        message = f"{name} has {len(fields)} fields ({', '.join(fields) or 'none'}), but {given}"
+        raise ProgramError("CS0402", tree.span, message)
 
 
 def construct(body: Body, target: ty.Data, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
     """`Point(1, 2)`, `float3(v.xy, 1)`, `int(x)`; raises CS0402 for a wrong number of components."""
     spans = [argument.span for argument in tree.arguments]
     if isinstance(target, ty.Record):
-        if len(values) != len(target.fields):
-            raise ProgramError("CS0402", tree.span, count_message(target, len(values)))
+        check_count(str(target), [f"{type_} {name}" for name, type_ in target.fields], tree)
         triples = zip(values, target.fields, spans, strict=True)
         converted = [convert_data(body, value, type_, span) for value, (_, type_), span in triples]
         return DataValue(target, tuple(node for field in converted for node in field.nodes))

@@ -470,18 +470,14 @@ def lower_constructor_call(body: Body, tree: ast.ConstructorCall) -> Value:
 def construct_tuple(body: Body, target: ty.Tuple, tree: ast.ConstructorCall) -> TupleValue:
     """`R(x, y)` of a class with fields that are functions; raises CS0402."""
     body.require_host()
-    if len(tree.arguments) != len(target.fields):
-        raise ProgramError("CS0402", tree.span, conversions.count_message(target, len(tree.arguments)))
+    conversions.check_count(str(target), [f"{type_} {name}" for name, type_ in target.fields], tree)
     return TupleValue(target, tuple(lower_elements(body, tree.arguments, [type_ for _, type_ in target.fields])))
 
 
 def make_function_object(body: Body, item: ast.ClassDeclaration, tree: ast.ConstructorCall) -> FunctionValue:
     """`Ramp(2)`: the function of a class that is derived from a functional type, with these fields; raises CS0402."""
     body.require_host()
-    if len(tree.arguments) != len(item.fields):
-        fields = ", ".join(f"{type_.span.excerpt} {name}" for name, type_, _ in item.fields) or "none"
-        message = f"{item.name} has {len(item.fields)} fields ({fields}), but {len(tree.arguments)} values are given"
-        raise ProgramError("CS0402", tree.span, message)
+    conversions.check_count(item.name, [f"{type_.span.excerpt} {name}" for name, type_, _ in item.fields], tree)
     scope, types = Scope(), body.program.types
     for (name, written, _), argument in zip(item.fields, tree.arguments, strict=True):
         type_ = types.resolve(written)

@@ -73,7 +73,7 @@ class DeviceArray:
     representation: Representation
     host: list[np.ndarray] = field(default_factory=list)
 
-    def read(self, box: tuple[slice | np.ndarray, ...]) -> list[np.ndarray]:
+    def read(self, box: ir.Indices) -> list[np.ndarray]:
         """The components at NumPy indices."""
         if not self.host:
             self.host = self.target.read_back(self.representation)
