@@ -61,9 +61,11 @@ class Settings(PictureSettings):
         object.__setattr__(self, "c", tuple(Decimal(str(value)) for value in self.c))  # as in DeepView
         if self.kind == "burning_ship" and self.power != 2:
             raise ValueError(f"power is {self.power}; it must be 2 where kind is 'burning_ship'")
-        for name, refused in (("palette", ("raw",)), ("precision", ("single", "double"))) if self.reproject else ():
-            if (value := getattr(self, name)) in refused:
-                raise ValueError(f"{name} is {value!r}; with reproject it must not be {' or '.join(refused)}")
+        if self.reproject:
+            for name, refused in (("palette", ("raw",)), ("precision", ("single", "double"))):
+                value = getattr(self, name)
+                if value in refused:
+                    raise ValueError(f"{name} is {value!r}; with reproject it must not be {' or '.join(refused)}")
         if self.kind == "formula":
             check_formula(self.formula, "formula", "zc")
             check_formula(self.formula_start, "formula_start", "c")
@@ -71,4 +73,5 @@ class Settings(PictureSettings):
     @property
     def degree(self) -> int:
         """The power of z by which iterates grow: of a formula that is a polynomial its degree, else `power`."""
-        return self.kind == "formula" and polynomial_degree(self.formula) or self.power
+        degree = polynomial_degree(self.formula) if self.kind == "formula" else None
+        return degree or self.power

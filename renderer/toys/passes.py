@@ -37,14 +37,14 @@ WINDOW_FRAMES, WINDOW_SECONDS = 8, 0.1  # most frames, and seconds on software G
 
 
 class Input(NamedTuple):
-    """Inputs of a frame: mouse in fractions of the picture's size, pressed keys, date, and values of uniforms."""
+    """Inputs of a frame: the mouse, the keyboard, the date, and the values of uniforms."""
 
-    mouse: tuple[float, float, float, float]
-    keys: tuple[int, ...]
-    toggled: tuple[int, ...]
-    date: tuple[float, float, float, float]
-    rate: float
-    uniforms: tuple[tuple[str, object], ...]
+    mouse: tuple[float, float, float, float]  # x, y, and x, y of the click, in fractions of the picture's size
+    keys: tuple[int, ...]  # codes of the keys that are held
+    toggled: tuple[int, ...]  # codes of the keys that were pressed an odd number of times
+    date: tuple[float, float, float, float]  # year, month from 0, day, and seconds of the day, at time 0
+    rate: float  # frames a second
+    uniforms: tuple[tuple[str, object], ...]  # name and value
 
 
 class ToyPasses:
@@ -107,11 +107,13 @@ class ToyPasses:
             self._clear(size)
             self.frame, self._first = min(self._first, frame) - 1, 0
         elif size != self._drawn[0]:
-            self._scale(size) if is_live and self.frame > KEPT_FRAMES else self._clear(size)
+            resize = self._scale if is_live and self.frame > KEPT_FRAMES else self._clear
+            resize(size)
         elif input_ != self._drawn[1] and not is_live:
             self._clear(size)
-        if not self.program.has_feedback and (size, input_, frame) != (*(self._drawn or ()), self.frame):
-            self.frame = frame - 1  # earlier frames leave nothing behind
+        is_other = self._drawn != (size, input_) or self.frame != frame
+        if is_other and not self.program.has_feedback:
+            self.frame = frame - 1  # earlier frames leave nothing behind: only the last one is drawn
         self._drawn = size, input_
         most, until = (WINDOW_FRAMES, time.perf_counter() + WINDOW_SECONDS) if is_live else (frame + 1, math.inf)
         count = min(frame - self.frame, most)

@@ -364,15 +364,16 @@ def _uniform(name: str, type_: str, initial: str, comment: str) -> Uniform:
     ends = [min(max(float(n), -most), most) for n in span.groups()] if span and type_ != "bool" else []
     low, high = sorted(ends) or (None, None)
     given = re.search(rf"\bdefault\s*:?\s*({NUMBER}|true|false)", comment)
+    # the numbers of the initializer, `vec3(1, 0, 0)` without its type's name, or of `default 0.5` in the comment
     text = re.sub(r"\b(?:[ib]?vec[234]|float|int|bool)\b", "", initial) or (given[1] if given else "")
     found = (float({"true": 1, "false": 0}.get(n, n)) for n in re.findall(rf"{NUMBER}|true|false", text))
     numbers = [min(max(number, -most), most) for number in found]
     is_color = COMPONENTS[type_] >= 3 and re.search(r"\bcolou?r\b", f"{comment} {name}", re.IGNORECASE) is not None
     numbers = numbers or [(low + high) / 2 if low is not None and high is not None else 1.0 if is_color else 0.0]
     count = COMPONENTS[type_]
+    # one number stands for all components, as in GLSL's vec3(1); others that are missing are 0
     values = (numbers * count)[:count] if len(numbers) == 1 else (numbers + [0.0] * count)[:count]
     if low is not None and high is not None:
         values = [min(max(value, low), high) for value in values]
-    whole = {"int": (int(low), int(high))} if low is not None and high is not None else {}
-    low, high = whole.get(type_, (low, high))
+        low, high = (int(low), int(high)) if type_ == "int" else (low, high)
     return Uniform(name, type_, tuple(values), low, high, comment.strip(), is_color)

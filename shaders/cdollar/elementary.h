@@ -149,7 +149,7 @@ DEVICE float exp2_sum(float high, float low) {
     const float bounded = high > 250.0f ? 250.0f : high < -250.0f ? -250.0f : high;
     int power;
     float p = exp2_fraction(bounded, bounded == high ? low : 0.0f, &power);
-    const int half_power = power >> 1;
+    const int half_power = power >> 1;  // two factors, since 2^power may be no float
     p = p * as_float((half_power + 127) << 23) * as_float((power - half_power + 127) << 23);
     return high == high ? p : high;
 }
@@ -158,7 +158,7 @@ DEVICE float near_exp2_sum(uint *rarity, float high, float low) {
     int power;
     const float p = exp2_fraction(high, low, &power);
     near_magnitude(rarity, high, 124.0f);
-    return as_float(as_int(p) + (power << 23));
+    return as_float(as_int(p) + (power << 23));  // adds `power` to the exponent
 }
 DEVICE float near_exp(uint *rarity, float x) {
     int power;

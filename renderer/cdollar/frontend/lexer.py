@@ -16,7 +16,7 @@ from renderer.cdollar.frontend.hints import TEXTS, WORDS, hint_for_character, hi
 MAX_SOURCE_CHARS = 1 << 20
 MAX_NESTING = 120  # levels of brackets, blocks and operands inside one another
 MAX_CHAIN = 400  # operators, calls and members of one chain, such as a + b + c or a.b(1)[2]
-KEYWORDS = frozenset(TEXTS["prompt"]["keywords"].split())
+KEYWORDS = frozenset(TEXTS["prompt"]["keywords"].split())  # assets/tables/hints.toml; the prompt completes them
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\ufeff]+|//[^\n]*|/\*.*?\*/)

@@ -273,7 +273,7 @@ class ReverseMode:
         for body, value in zip(node.inputs, self.function_adjoints(node, types, variables), strict=True):
             if body in self.active:
                 is_costly = body.op == "reduce" or has_reduction(value) or cost((value,)) > INLINE_COST
-                if is_costly and not is_read(value):
+                if is_costly and not isinstance(value.attribute, ir.Access):  # a read is evaluated already
                     value = self.evaluated_once(value, variables)
                 self.add(body, 0, variables, Term(value))
 
@@ -412,11 +412,6 @@ def has_reduction(value: ir.Node) -> bool:
     """True if an expression contains a reduction that depends on bound variables."""
     nodes = ir.topological_order([value], ir.inputs_outside_functions)
     return any(node.op == "reduce" and node.free_variables for node in nodes)
-
-
-def is_read(value: ir.Node) -> bool:
-    """True if a value is a read of a function."""
-    return value.op == "apply" and isinstance(value.attribute, ir.Access)
 
 
 def warn_of_zero(dag: ir.Dag, root: ir.Node) -> None:

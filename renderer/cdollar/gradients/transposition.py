@@ -23,6 +23,7 @@ from renderer.cdollar.gradients.derivatives import Algebra, Context, NoDerivativ
 from renderer.cdollar.gradients.rewrites import renamed
 from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import Affine, affine, bordered_index, index_bounds, value_bounds, variable_form
+from renderer.cdollar.ir.contraction import product_factors
 from renderer.cdollar.ir.passes import alpha_rename, is_computed_function, open_inputs
 from renderer.cdollar.ir.primitives import primitive
 
@@ -424,7 +425,7 @@ class Inversion:
         if not self.masked or self.has_other_conditions or self.divided or self.use.guard is not None:
             return None
         factors = product_factors(self.use.value)
-        if factors is None:
+        if not all(f.op == "scalar" or isinstance(f.attribute, ir.Access) for f in factors):
             return None
         wanted = {old for old, new in self.renamed.items() if new in self.masked}
         chosen = next((f for f in factors if self.can_pad(f, wanted)), None)
@@ -433,7 +434,10 @@ class Inversion:
         indices = ir.substitute(self.dag, chosen.inputs[1:], replacement)
         bounds = [index_bounds(index) for index in indices]
         ranges = tuple(ir.Range(b[0], b[1] + 1) for b in bounds if b is not None)
-        size, original = math.prod(r.size for r in ranges), math.prod(v.range.size for v in domain(chosen.inputs[0]))
+        size, original = (
+            math.prod(r.size for r in ranges),
+            math.prod(v.range.size for v in function_variables(chosen.inputs[0])),
+        )
         if len(ranges) < len(bounds) or size > 2 * original + MAX_PADDING:
             return None
         new = ir.new_variables(ranges)
@@ -459,12 +463,12 @@ class Inversion:
         function = factor.inputs[0]
         if function.op != "let" or function.free_variables or not is_computed_function(ir.without_lets(function)):
             return False
-        pairs = zip(factor.inputs[1:], domain(function), strict=True)
+        pairs = zip(factor.inputs[1:], function_variables(function), strict=True)
         read = {i.attribute for i, v in pairs if i.op == "variable" and same_range(i.attribute, v)}
         return wanted <= read
 
 
-def domain(function: ir.Node) -> Context:
+def function_variables(function: ir.Node) -> Context:
     """The parameters of a function of bound variables, inside of lets."""
     variables: Context = ir.without_lets(function).attribute
     return variables
@@ -473,17 +477,3 @@ def domain(function: ir.Node) -> Context:
 def same_range(a: ir.BoundVariable, b: ir.BoundVariable) -> bool:
     """True if two variables run over the same indices."""
     return (a.range.low, a.range.high) == (b.range.low, b.range.high)
-
-
-def product_factors(value: ir.Node) -> list[ir.Node] | None:
-    """The factors of a product of reads and constants; None for other values."""
-    factors, stack = [], [value]
-    while stack:
-        node = stack.pop()
-        if node.op == "apply" and node.attribute == "*":
-            stack += reversed(node.inputs)
-        elif node.op == "scalar" or isinstance(node.attribute, ir.Access):
-            factors.append(node)
-        else:
-            return None
-    return factors

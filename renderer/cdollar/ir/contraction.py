@@ -13,6 +13,18 @@ from renderer.cdollar.ir.operations import neutral_element
 MAX_FACTORS = 6
 
 
+def product_factors(node: Node) -> list[Node]:
+    """The factors of a product such as a * b * c, from left to right; any other node is its only factor."""
+    factors, stack = [], [node]
+    while stack:
+        factor = stack.pop()
+        if factor.op == "apply" and factor.attribute == "*":
+            stack += reversed(factor.inputs)
+        else:
+            factors.append(factor)
+    return factors
+
+
 def contraction_factors(node: Node) -> list[Node] | None:
     """Return the factors of the "reduce" node of a floating-point sum of products, as a(i, k) and b(k, j).
 
@@ -22,13 +34,7 @@ def contraction_factors(node: Node) -> list[Node] | None:
     reduction, variables = node.attribute
     if reduction.name != "+" or node.type not in ("float", "double"):
         return None
-    factors, stack = [], [node.inputs[0]]
-    while stack:
-        factor = stack.pop()
-        if factor.op == "apply" and factor.attribute == "*":
-            stack += factor.inputs
-        else:
-            factors.append(factor)
+    factors = product_factors(node.inputs[0])[::-1]
     product_variables = node.inputs[0].free_variables
     if not 2 <= len(factors) <= MAX_FACTORS or any(f.free_variables >= product_variables for f in factors):
         return None

@@ -78,9 +78,9 @@ def fuse(dag: ir.Dag, roots: ir.Nodes, remarks: list[str]) -> ir.Nodes:
         """Replaces a read of an inlined function by its body, with the indices in place of the variables."""
         if node.op == "apply" and isinstance(node.attribute, ir.Access) and node.inputs[0] in inlined:
             function = inputs[0]
-            body, dag.span = function.inputs, dag.spans.get(node, dag.span)
+            body, dag.span = function.inputs, dag.spans.get(node, dag.span)  # where the program becomes too large
             if any(inner.op == "reduce" for inner in nodes_outside_functions(body)):
-                body = alpha_rename(dag, body)
+                body = alpha_rename(dag, body)  # indices may contain a reduction of the same function
             body = ir.substitute(dag, body, dict(zip(function.attribute, inputs[1:], strict=True)))
             return body[0] if not isinstance(node.type, tuple) else TupleNode(body)
         if isinstance(node.attribute, ir.Component) and isinstance(inputs[0], TupleNode):

@@ -145,7 +145,7 @@ def lower_primitive(body: Body, name: str, tree: ast.Call) -> FunctionValue:
         result = _scalar(functions[1], name, tree.arguments[1]) if name != "histogram" else "int"
         count = host_int(body, tree.arguments[-1])
         ranges: tuple[Range | None, ...] = (None if count is None else Range(0, max(0, count)),)
-        if len(functions) > 1 and _sizes(functions[1]) not in (None, _sizes(first)) and _sizes(first) is not None:
+        if len({size for size in map(_sizes, functions) if size is not None}) > 1:
             where = tree.arguments[1].span
             sizes = " and ".join(" x ".join(map(str, f.domain)) for f in functions)
             raise ProgramError("CS0319", where, f"{name} needs a value for each key, but the domains are {sizes}")

@@ -87,7 +87,7 @@ def conversion_cost(body: Body, value: Argument, target: ty.Type, promote: bool 
 
 def fail_overload(body: Body, name: str, overloads: Overloads, values: Sequence[Argument], span: Span) -> NoReturn:
     """Raises CS0411: no overload takes the values."""
-    given = format_names("(blank)" if isinstance(v, Omitted) else describe(v) for v in values)
+    given = format_names("(blank)" if isinstance(v, Omitted) else type_text(v) for v in values)
     generics = body.program.functions.generics.get(name)
     if not overloads and generics:
         message, hint = f"the generic function {name} does not take ({given})", f"it is `{generics[0].span.excerpt}`"
@@ -113,7 +113,7 @@ def explain_mismatch(body: Body, function: UserFunction, values: Sequence[Argume
     for name, type_, value in zip(function.parameter_names, types, values, strict=True):
         if not isinstance(value, Omitted) and conversion_cost(body, value, type_, promote=True) is None:
             where = "; a mask is for `compact(a, a > 1)`" if function.name == "filter" else ""
-            return f"`{name}` is {type_}, but {describe(value)} is given{where}"
+            return f"`{name}` is {type_}, but {type_text(value)} is given{where}"
     return ""
 
 
@@ -211,7 +211,7 @@ def literal_fits(value: DataValue, target: ty.Type) -> bool:
     return low <= number <= high
 
 
-def describe(value: Value) -> str:
+def type_text(value: Value) -> str:
     """The value's type, for messages."""
     return f"function {value.name}" if isinstance(value, OverloadSet) else str(value.type)
 
@@ -220,7 +220,7 @@ def convert(body: Body, value: Value, target: ty.Type, span: Span) -> Value:
     """The value as the target type, by a lossless conversion; raises CS0401 if there is none."""
     if isinstance(target, ty.DomainType):
         if conversion_cost(body, value, target) is None:
-            message = f"{span.excerpt} is {describe(value)}, but a {target} is needed"
+            message = f"{span.excerpt} is {type_text(value)}, but a {target} is needed"
             raise ProgramError("CS0401", span, message, "a range is `0..n`, the domain of a function `domain(f)`")
         return DomainValue(value.domain) if isinstance(value, FunctionValue) else value
     if isinstance(target, ty.FunctionType):
@@ -235,7 +235,7 @@ def convert_tuple(body: Body, value: Value, target: ty.Tuple, span: Span) -> Tup
     if not isinstance(value, TupleValue) or not ty.are_alike(value.type, target):
         names = ", ".join(name for name, _ in target.fields)
         hint = f"`{'' if target.name.startswith('(') else target}({names})`"
-        raise ProgramError("CS0401", span, f"{span.excerpt} is {describe(value)}, but {target} is needed", hint)
+        raise ProgramError("CS0401", span, f"{span.excerpt} is {type_text(value)}, but {target} is needed", hint)
     pairs = zip(value.fields, target.fields, strict=True)
     return TupleValue(target, tuple(convert(body, field, type_, span) for field, (_, type_) in pairs))
 

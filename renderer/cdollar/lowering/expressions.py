@@ -90,7 +90,7 @@ def combine_domains(body: Body, value: DomainValue, chain: list[ast.Binary]) -> 
         if isinstance(other, FunctionValue):
             other = DomainValue(other.domain)
         if not isinstance(other, DomainValue):
-            shown = conversions.describe(other)
+            shown = conversions.type_text(other)
             message = f"`{link.operator}` is not defined for a {value.type} and {shown}"
             raise ProgramError("CS0323", link.span, message, "a range is `0..n`, in parentheses: `(0..3) | (5..9)`")
         value = combine(link.operator, value, other, link.span)
@@ -285,7 +285,7 @@ def lower_tuple_element(body: Body, tree: ast.TupleElement) -> Value:
     value = lower(body, tree.subject)
     fields: Sequence[Value] = value.fields if isinstance(value, TupleValue | DataValue) else ()
     if len(fields) != tree.count:
-        message = f"{tree.subject.span.excerpt} is {conversions.describe(value)}, but {tree.count} names are given"
+        message = f"{tree.subject.span.excerpt} is {conversions.type_text(value)}, but {tree.count} names are given"
         raise ProgramError("CS0402", tree.subject.span, message, f"it has {len(fields) or 'no'} values to name")
     return fields[tree.position]
 

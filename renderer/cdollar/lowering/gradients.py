@@ -181,7 +181,7 @@ def gradients(
         node, (_, ranges) = next(made)
         result = FunctionValue(value.type.as_function_type, node, ranges)
         if not node.free_variables:
-            result = materialize(Body(program), replace(result, fixed_domain=None), span)
+            result = materialize(Body(program), result, span)
         items.append((name, result))
     return make_tuple(items) if len(items) > 1 else items[0][1]
 
@@ -194,7 +194,7 @@ def marked_argument(program: Program, name: str, argument: Value, span: Span) ->
     if argument.borders is not None or not all(isinstance(r, Range) for r in argument.domain):
         message = f"there is no gradient by `{name}`: its domain is infinite here"
         raise ProgramError("CS0321", span, message, f"restrict it: `var {name}(i : 0..n) = ...`")
-    return replace(argument, node=mark(program.dag, argument.node), fixed_domain=tuple(argument.domain))
+    return replace(argument, node=mark(program.dag, argument.node), fixed_domain=argument.domain)
 
 
 def call_gradient(body: Body, function: GradientFunction, values: Sequence[Value], span: Span) -> Value:
@@ -205,7 +205,7 @@ def call_gradient(body: Body, function: GradientFunction, values: Sequence[Value
         return program.abstract_value(function.name, function.result_type)
     marked = {k: marked_argument(program, inner.parameter_names[k], values[k], span) for k in function.positions}
     program.host.differentiations += 1
-    outer, program.host.keeps_expressions = program.host.keeps_expressions, True
+    outer, program.host.keeps_expressions = program.host.keeps_expressions, True  # arrays would hide the leaves
     try:
         arguments = [marked.get(k, value) for k, value in enumerate(values)]
         called = program.rules.call(body, inner, arguments, span)

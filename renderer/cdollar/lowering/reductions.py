@@ -27,7 +27,7 @@ BOX_COMBINERS = ("+", "*", "min", "max", "&&", "||")
 def lower_reduction_operand(body: Body, tree: ast.Unary | ast.Call, operand: ast.AstNode) -> tuple[Variables, Operand]:
     """The variables that a reduction binds, and the value of its operand, lowered in a new scope."""
     context = body.program.inference.current
-    names = context.binders.get(id(tree), []) if context is not None else []
+    names = context.binders.get(id(tree), []) if context is not None else []  # by domains.assign_binders()
     with body.block():
         variables = tuple(v for r in tree.restrictions for v in domains.reduced_variables(body, r))
         if names or variables:
