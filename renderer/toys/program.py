@@ -101,7 +101,7 @@ class Uniform(NamedTuple):
         return f"{self.name}_" if keyword.iskeyword(self.name) or self.name in RESERVED else self.name
 
     @property
-    def field(self) -> tuple[str, Any, Any]:
+    def field(self) -> tuple[str, object, object]:
         """The field of a settings dataclass: name, type, default with range and help."""
         scalar = {"int": int, "bool": bool}.get(self.type, float)  # the default holds floats
         values = tuple(scalar(value) for value in self.default)

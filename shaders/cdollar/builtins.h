@@ -91,7 +91,7 @@ DEVICE float exp_fraction(float x, int *power) {
     const float n = shifted - 12582912.0f;
     const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     const float p = (((0.00139461f * r + 0.00836908f) * r + 0.04166627f) * r + 0.16666517f) * r + 0.5f;
-    *power = as_int(shifted) - 0x4b400000;
+    *power = as_int(shifted) - 0x4b400000;  // the bits of 1.5 * 2^23
     return (p * r * r + r) + 1.0f;
 }
 // exp(x) within 1.1 ulp, without branches or calls, so that loops on CPUs vectorize.

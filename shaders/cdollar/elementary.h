@@ -117,7 +117,8 @@ DEVICE float log_float(float x) {
     return x < INFINITE ? y : x;
 }
 
-// Returns x, the operand of a logarithm; raises *rarity to RARE or more unless x is finite and at least 2^-126.
+// Returns x, the operand of a logarithm; raises *rarity to RARE or more unless x is finite and at least 2^-126, whose
+// bits are 0x00800000: for smaller numbers the difference wraps; for infinity, NaN and negative numbers it is large.
 DEVICE float near_normal(uint *rarity, float x) {
     *rarity = max(*rarity, as_uint(x) - 0x00800000u);
     return x;
@@ -141,7 +142,7 @@ DEVICE float exp2_fraction(float x, float low, int *power) {
     p = FUSED(p, r, 5.550357e-2f);
     p = FUSED(p, r, 2.402265e-1f);
     p = FUSED(p, r, 6.931472e-1f);
-    *power = as_int(shifted) - 0x4b400000;
+    *power = as_int(shifted) - 0x4b400000;  // the bits of 1.5 * 2^23
     return FUSED(p, r, 1.0f);
 }
 // 2^(high + low) for |low| < 1, within 1 ulp and an error of `low`; NaN for a NaN in `high`.

@@ -12,7 +12,7 @@ from renderer.records import dataclass
 # A read of a function that `extends`, at an index outside of its domain, is lowered as a copy of the function's body if
 # the body has at most this many nodes; a read of a larger body takes the function's values over its domain.
 MAX_REPEATED_NODES = 300
-# Operations of nodes without free variables whose value is computed before the body that contains them.
+# The value of a node with one of these operations is computed before the body around it, unless it has free variables.
 EVALUATED_ONCE = ("reduce", "let", "primitive", "function")
 
 

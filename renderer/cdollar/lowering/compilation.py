@@ -38,7 +38,7 @@ def call(body: Body, function: UserFunction, values: Sequence[Value], span: Span
         raise function.error
     data = [v for v in values if isinstance(v, DataValue)]
     is_gradient = isinstance(function, GradientFunction)
-    lowered = None  # the device function, if the function is one of data and is known to be one
+    lowered = None  # the device function, if the body has been lowered to one
     if isinstance(function.result_type, Data) and len(data) == len(values) and not is_gradient:
         lowered = function.device_function
         if body.in_device_code or not function.is_expression:
