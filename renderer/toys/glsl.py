@@ -13,11 +13,14 @@ from renderer.system.trust import COMPILING, doing
 from renderer.toys.program import ALIASES, BUILTINS, COMMENT, INCLUDE, Program, Tab, has_main
 
 GLSL_VERSION = 330
+# Directives of GLSL ES, and of editors that run toys of shadertoy.com.
 DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:version|extension|iChannel|iKeyboard|iUniform).*$")
 # Mesa: 0:12(5): error: text; NVIDIA: 0(12) : error C1008: text; macOS: ERROR: 0:12: text
 LOG_LINE = re.compile(r"(?m)^(?:ERROR: )?\d+[:(](\d+)\)?(?:\(\d+\))?\s*:\s*(?:(?:\w+ )?error(?: \w+)?:)?\s*(.*)$")
+# Functions of WebGL 1, and the functions of GLSL 3.30 that replace them.
 OLD_NAMES = ("texture2D", "texture2DLod", "texture2DLodEXT", "texture2DGradEXT", "textureCube")
 NEW_NAMES = ("texture", "textureLod", "textureLod", "textureGrad", "texture")
+# A declaration of one uniform, on any lines.
 OWN_UNIFORM = re.compile(r"(?:\blayout\s*\([^)]*\)\s*)?\buniform\s+(?:(?:low|medium|high)p\s+)?(\w+)\s+(\w+)\s*;")
 # GL's types of a uniform that a value of each type can set; a vec2 takes the first two components of a vec4.
 # 0x1404 to 0x1406: GL_INT, GL_UNSIGNED_INT, GL_FLOAT; 0x140A: GL_DOUBLE; 0x8B50 to 0x8B52: GL_FLOAT_VEC2 to 4;
@@ -55,6 +58,7 @@ def pass_text(program: Program, tab: Tab) -> str:
     is_plain = has_main(tab.text)  # a plain fragment shader, with main() in place of mainImage()
     if not is_plain or "gl_FragColor" in plain:
         head.append("layout(location = 0) out vec4 toy_color;")
+    # A pass is drawn in tiles: toy_point is gl_FragCoord in the whole picture, whose texel toy_origin begins the tile.
     head += ["uniform vec2 toy_origin;", "vec4 toy_point;"]
     starts = [f"#line {k * FILE_LINES + each.line}\n" for k, each in enumerate(tabs)]
     body = [start + _adapted(each.text) for start, each in zip(starts, tabs, strict=True)]

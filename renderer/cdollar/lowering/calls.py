@@ -268,11 +268,13 @@ def call_overloaded(body: Body, name: str, overloads: Overloads, values: list[Ar
         completed = with_default_arguments(body, overloads, known)
         if completed is not None:
             return promote_user_call(body, *completed, tree)
-    partial = [f for f in overloads if len(values) < len(f.parameter_types) + has_blanks]
-    if partial and (has_blanks or not any(len(f.parameter_types) == len(values) for f in overloads)):
-        if not partial[0].takes_data:
-            return conversions.fail_overload(body, name, partial[:1], values, tree.span)
-        return apply(body, conversions.user_function_value(body, partial[0], tree.span), values, tree)
+    # Currying: some arguments are blank, or no overload has so few parameters.
+    counts = [len(f.parameter_types) for f in overloads]
+    curried = [f for f, n in zip(overloads, counts, strict=True) if n > len(values) or has_blanks and n == len(values)]
+    if curried and (has_blanks or len(values) not in counts):
+        if not curried[0].takes_data:
+            return conversions.fail_overload(body, name, curried[:1], values, tree.span)
+        return apply(body, conversions.user_function_value(body, curried[0], tree.span), values, tree)
     resolved = conversions.resolve_overload_sets(body, values, argument_spans(tree))
     promoted = conversions.resolve_overload(body, overloads, resolved, promote=True)
     if promoted is not None:
