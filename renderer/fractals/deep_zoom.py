@@ -27,6 +27,7 @@ SHALLOWEST_STEPS = Decimal("1e-12")  # above it no step of bilinear approximatio
 # By kind: the formula of reference_orbit(), and FORMULA of perturbation.cu.
 FORMULAS = {"mandelbrot": ("power", 0), "julia": ("power", 0), "tricorn": ("tricorn", 1),
             "burning_ship": ("burning_ship", 2)}  # fmt: skip
+Rectangle = tuple[int, int, int, int]  # left, top, width, height
 FORMULA_DEPTH = 2.0**-46  # height of a pixel over |center| below which double does not resolve a formula
 # The kernels' argument View, passed by value: the position of the sample, the reference orbit, and the coloring.
 VIEW = np.dtype([
@@ -59,11 +60,7 @@ class Reference(NamedTuple):
 
 @lru_cache(maxsize=4)
 def compute_reference(
-    settings: Settings,
-    julia_c: Point,
-    corner_distance: float,
-    with_steps: bool = True,
-    deadline: float = math.inf,
+    settings: Settings, julia_c: Point, corner_distance: float, with_steps: bool = True, deadline: float = math.inf
 ) -> Reference:
     """Computes the reference of a view, whose corners are `corner_distance` heights from its center.
 
@@ -110,12 +107,7 @@ class KernelPass:
         self._kernel: Kernel | None = None
 
     def begin(
-        self,
-        settings: Settings,
-        size: tuple[int, int],
-        tile: tuple[int, int, int, int],
-        julia_c: Point,
-        deadline: float = math.inf,
+        self, settings: Settings, size: tuple[int, int], tile: Rectangle, julia_c: Point, deadline: float = math.inf
     ) -> None:
         """Compute the reference and upload it; compile the kernel. `deadline`: see reference_orbit()."""
         if self._frame is None or self._frame.shape[:2] != (tile[3], tile[2]):
@@ -127,9 +119,7 @@ class KernelPass:
         else:
             self._begin_perturbation(settings, size, julia_c, deadline)
 
-    def add_sample(
-        self, size: tuple[int, int], tile: tuple[int, int, int, int], index: int, jitter: tuple[float, ...]
-    ) -> Buffer:
+    def add_sample(self, size: tuple[int, int], tile: Rectangle, index: int, jitter: tuple[float, ...]) -> Buffer:
         """Average sample number `index` into the frame."""
         assert self._frame is not None and self._kernel is not None
         view = self._view
@@ -171,7 +161,7 @@ class KernelPass:
         return self.device.kernel(file, entry, GROUP_SIZE, **constants)
 
 
-def view_record(settings: Settings, size: tuple[int, int], tile: tuple[int, int, int, int]) -> np.ndarray:
+def view_record(settings: Settings, size: tuple[int, int], tile: Rectangle) -> np.ndarray:
     """The kernels' record of a view, without its reference."""
     view, record = settings.view, np.zeros((), VIEW)
     # turned(): the view's rotation (scene/cameras.py)

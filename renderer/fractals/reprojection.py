@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from renderer.fractals.deep_zoom import GROUP_SIZE, KernelPass, to_binary
+from renderer.fractals.deep_zoom import GROUP_SIZE, KernelPass, Rectangle, to_binary
 from renderer.fractals.reference import Point
 from renderer.fractals.settings import PALETTES, Settings
 from renderer.gpu import Buffer, Device
@@ -27,7 +27,6 @@ RECORD = np.dtype([
     ("size", "i4", 2),  # of the tile
     ("color_density", "f4"), ("color_offset", "f4"), ("relief", "f4"), ("padding", "i4"),
 ])  # fmt: skip
-Rectangle = tuple[int, int, int, int]  # left, top, width, height
 
 
 class Reprojection:

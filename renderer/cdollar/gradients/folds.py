@@ -76,11 +76,11 @@ class FoldGradient:
 
     def states(self, here: Context) -> Nodes:
         """The state before each element."""
-        names, elements = self.over_new_variables(self.elements)  # the variables of the masked fold
-        mask, parameters = self.precedes(names, here), self.step.parameters
+        inner, elements = self.over_new_variables(self.elements)  # the variables of the masked fold
+        mask, parameters = self.precedes(inner, here), self.step.parameters
         new = self.dag.components(self.step_call(tuple(map(self.local, parameters))))
         function = self.masked_step("masked", parameters[: len(self.types)], new)
-        fold = self.fold(function, (*self.starts, mask, *elements), names)
+        fold = self.fold(function, (*self.starts, mask, *elements), inner)
         return read_once(self.dag, self.dag.components(fold), (*self.free, *here))
 
     def adjoints_after(self, here: Context, last: list[ir.Node], states: Nodes) -> Nodes:
@@ -88,16 +88,16 @@ class FoldGradient:
 
         They are a fold from the last element down: its elements are read at mirrored indices, low + high - 1 - i.
         """
-        names, values = self.over_new_variables((*states, *self.elements))
-        mask = self.precedes(here, names) if here else self.dag.constant(True, "bool")  # the start is before all
+        inner, values = self.over_new_variables((*states, *self.elements))
+        mask = self.precedes(here, inner) if here else self.dag.constant(True, "bool")  # the start is before all
         mirrors = {}
-        for variable in names:
+        for variable in inner:
             ends = self.algebra.number(variable.range.low + variable.range.high - 1, "int")
             mirrors[variable] = self.dag.apply("-", "int", ends, self.dag.bound_variable(variable))
         inputs = ir.substitute(self.dag, (mask, *values), mirrors)
         types = tuple(promoted_type(self.types[k]) for k in self.smooth)
         function = self.backward_step(types)
-        return self.dag.components(self.fold(function, (*last, *inputs), names))
+        return self.dag.components(self.fold(function, (*last, *inputs), inner))
 
     def backward_step(self, types: tuple[str, ...]) -> device.DeviceFunction:
         """The device function that maps the adjoints of a step's result to the adjoints of its state."""
