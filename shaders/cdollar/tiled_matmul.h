@@ -58,7 +58,7 @@ const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS
 #else
 #define DECLARE_TILE(name, extent) LOCAL_ARRAY(TYPE, name##_elements, 2 * TILE_DEPTH * PITCH(extent))
 #define TILE_OF(name) LOCAL TYPE *name##_tile = name##_elements
-#define LOAD_RUN(line, run) UNROLL for (int c = 0; c < 4; c++)(line)[c] = (&(run))[c];
+#define LOAD_RUN(line, run) UNROLL for (int c = 0; c < 4; c++)(line)[c] = (&(run))[c]
 #endif
 DECLARE_TILE(left, TILE_ROWS);
 DECLARE_TILE(right, TILE_COLUMNS);
@@ -111,11 +111,12 @@ for (; k0 < depth;) {
         const int left_row = (stage * TILE_DEPTH + k) * PITCH(TILE_ROWS) + thread_row * 4;
         const int right_row = (stage * TILE_DEPTH + k) * PITCH(TILE_COLUMNS) + thread_column * 4;
         TYPE left_line[THREAD_ROWS], right_line[THREAD_COLUMNS];
-        UNROLL for (int i = 0; i < THREAD_ROWS; i += 4) LOAD_RUN(left_line + i, left_tile[left_row + i * THREADS_DOWN])
-            UNROLL for (int j = 0; j < THREAD_COLUMNS; j += 4)
-                LOAD_RUN(right_line + j, right_tile[right_row + j * THREADS_ACROSS])
-                    UNROLL for (int i = 0; i < THREAD_ROWS; i++) UNROLL for (int j = 0; j < THREAD_COLUMNS; j++)
-                        sum[i][j] += left_line[i] * right_line[j];
+        UNROLL for (int i = 0; i < THREAD_ROWS; i += 4) LOAD_RUN(left_line + i, left_tile[left_row + i * THREADS_DOWN]);
+        UNROLL for (int j = 0; j < THREAD_COLUMNS; j += 4)
+            LOAD_RUN(right_line + j, right_tile[right_row + j * THREADS_ACROSS]);
+        UNROLL for (int i = 0; i < THREAD_ROWS; i++) {
+            UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] += left_line[i] * right_line[j];
+        }
     }
     stage = 1 - stage;
     if (k0 < depth) {
