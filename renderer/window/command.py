@@ -85,13 +85,14 @@ def run_lesson(args: argparse.Namespace) -> int:
     """Runs `rayfold lesson` with its parsed arguments: in a window, or without one as the options ask."""
     if not lessons.needs_window(args):
         return lessons.command(args)
-    from renderer.window.state import lesson_reader
+    from renderer.window.state.lesson_actions import open_lesson
+    from renderer.window.state.lesson_reader import LessonReader
 
     lesson = lessons.requested_lesson(args)
-    reader = lesson_reader.LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)
+    reader = LessonReader(lesson, (args.step or 1) - 1, args.device, args.seconds)  # the reader counts steps from 0
 
     def prepare(app: "AppState") -> None:
-        lesson_reader.open_lesson(app, reader)
+        open_lesson(app, reader)
         app.overlays.sidebar.is_on = args.size[0] >= WIDE
 
     return _run_window(args, reader.session(), f"{lesson.title} - Rayfold", prepare)
@@ -112,7 +113,8 @@ def _run_window(
     ):
         gpu = open_context(args.device, gl=window.gl)
         gpu.compile_in_children(pool)
-        app = open_app(session, gpu, args.device, restores=bool(getattr(args, "restore", None)))
+        restores = getattr(args, "restore", None) is not None  # `rayfold lesson` has no --restore
+        app = open_app(session, gpu, args.device, restores)
         prepare(app)
         window.run(app, stop)
     return 0
@@ -142,7 +144,7 @@ def run_serve(args: argparse.Namespace) -> int:
         contextlib.closing(CompilePool()) as pool,
     ):
         gpu.compile_in_children(pool)
-        app = open_app(session, gpu, args.device, restores=args.restore is not None)
+        app = open_app(session, gpu, args.device, args.restore is not None)
         with contextlib.closing(OffscreenWindow(app, gpu.gl, args.size)) as window:
             print(server.address, flush=True)
             server.run(window, another_window, stop)
@@ -167,7 +169,7 @@ def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto", res
         app.show_message(f"no session is saved: {base.parent} cannot be written")
     elif not restores:
         app.overlays.recovered = next((kept for kept in kept_sessions(base)[:1] if kept.is_offered), None)
-    answer(base, session.origin)
+    answer(base, session.origin)  # the kept session that was restored is not offered again
     return app
 
 
@@ -216,11 +218,12 @@ def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int, list[str]]:
             panels = [replace(new_scene(path.parent), path=path, title=path.name)]
             errors.append(error)
         scenes += panels
-    if errors[0] and all(errors):
+    if errors[0] and all(errors):  # no input could be read
         raise errors[0]
     for problem in filter(None, errors):
         print(f"rayfold: {problem}", file=sys.stderr)
     if len(scenes) > MAX_PANELS:
         raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {MAX_PANELS}")
-    columns = getattr(loaded[0].settings, "columns", 0) if len(inputs) == 1 and scenes != loaded else 0
+    is_layout = len(inputs) == 1 and scenes != loaded  # expand_layout() returns any other scene as it is
+    columns = getattr(loaded[0].settings, "columns", 0) if is_layout else 0
     return scenes, columns, [str(error or "") for error in errors]

@@ -26,7 +26,7 @@ from renderer.pictures import load, make_recipe, picture_class, picture_kinds
 from renderer.scene.scene import Inspect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.document.scene_text import written
-from renderer.window.panels.comparison import MODES, Comparison, DifferenceLook
+from renderer.window.panels.comparison import MODES, Comparison, DifferenceLook, Reference
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.session import Session, restore, save
 from tests.window.headless import center, finish, frames, point, press, until, window
@@ -270,7 +270,7 @@ def test_the_difference_of_exposed_pictures(gl, rng):
     shown, kept = (rng.integers(0, 256, (12, 17, 4)).astype("u1") for _ in range(2))
     comparison = Comparison(gl)
     kept_texture = gl.texture((17, 12), 4, "f1").write(kept)
-    comparison._unshared = lambda: kept_texture
+    comparison._reference = lambda: Reference(kept_texture)
     comparison.mode = "difference"
     texture = gl.texture((17, 12), 4, "f1").write(shown)
     for stops in (0.0, 2.0, -1.5):

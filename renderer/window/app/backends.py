@@ -338,7 +338,7 @@ class Window:
             if self._ui is not None and imgui.get_current_context().input_events_queue:
                 self._ui.frame(self._new_frame, self.gl.screen)
 
-    def _on_drop(self, handle: Any, paths: Any) -> None:
+    def _on_drop(self, handle: object, paths: list[str]) -> None:
         self._dropped.extend(map(Path, paths))
 
     def _on_error(self, code: int, description: bytes) -> None:

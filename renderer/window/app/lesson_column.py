@@ -1,9 +1,7 @@
 """The column of a lesson, left of the panels: the text of the current step, its question, and its figures.
 
-MainWindow draws it; the state is in state/lesson_reader.py.
+MainWindow draws it; the state is in state/lesson_reader.py, the actions of its buttons in state/lesson_actions.py.
 """
-
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,8 @@ from renderer.pages.plot import Plot, format_number
 from renderer.window.controls import imgui, imgui_ctx, implot, theme
 from renderer.window.controls.choices import choose_index
 from renderer.window.state.app_state import AppState
-from renderer.window.state.lesson_reader import LessonReader, StepState, close_lesson
+from renderer.window.state.lesson_actions import close_lesson, turn
+from renderer.window.state.lesson_reader import LessonReader, StepState
 
 WIDTH, PLOT_HEIGHT = 430, 190  # at scale 1
 RIGHT = (0.49, 0.81, 0.50, 1.0)
@@ -31,7 +30,7 @@ class LessonColumn:
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
-        self._blocks: tuple[Any, list[Block]] = (None, [])  # the key of the shown step, and its text
+        self._blocks: tuple[object, list[Block]] = (None, [])  # the key of the shown step, and its text
 
     def draw(self) -> None:
         """Draws the step with its title above and the buttons below, which stay while the words scroll."""
@@ -48,9 +47,9 @@ class LessonColumn:
         imgui.text_disabled(f"step {reader.number + 1} of {len(reader.lesson.steps)}")
         foot = imgui.get_frame_height_with_spacing() + 6 * self.scale
         imgui.begin_child("words", imgui.ImVec2(0, -foot))
-        if reader.turned:
+        if reader.scrolls_to_top:
             imgui.set_scroll_y(0.0)
-            reader.turned = False
+            reader.scrolls_to_top = False
         self._step(reader)
         imgui.end_child()
         self._buttons(reader)
@@ -59,15 +58,15 @@ class LessonColumn:
         """Back, Next, and a list of all steps."""
         imgui.separator()
         if theme.button("Back", "Ctrl+PageUp", reader.number > 0):
-            reader.turn(self.app, reader.number - 1)
+            turn(self.app, reader, reader.number - 1)
         imgui.same_line()
         if theme.button("Next", "Ctrl+PageDown", reader.number < len(reader.lesson.steps) - 1):
-            reader.turn(self.app, reader.number + 1)
+            turn(self.app, reader, reader.number + 1)
         imgui.same_line()
         imgui.set_next_item_width(-1)
         titles = [f"{number}  {step.title}" for number, step in enumerate(reader.lesson.steps, 1)]
         if (chosen := choose_index("##steps", titles[reader.number], titles, reader.number)) is not None:
-            reader.turn(self.app, chosen)
+            turn(self.app, reader, chosen)
 
     def _step(self, reader: LessonReader) -> None:
         """The step's text, its button, and its results: a program, figures, a question."""

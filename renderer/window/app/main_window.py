@@ -223,7 +223,7 @@ class MainWindow:
         labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
         labels |= {"All panels" if app.panels.maximized else "Maximize": "Enter", "Previous": "P", "Next": "N"}
         labels |= {"Code": "Ctrl+J", "Find": "Ctrl+P", "Screenshot": "F12", "Controls": "H", "Keys": "F1"}
-        action_buttons(app, ACTIONS, labels)
+        action_buttons(app.run, ACTIONS, labels)
         panels = "1 panel" if len(app.panels) == 1 else f"{len(app.panels)} panels"
         exports = app.export is not None and app.export.is_running
         summary = f"{panels}   window {app.loop.frame_rate.rate(now):5.1f} fps"
@@ -243,7 +243,7 @@ class MainWindow:
         labels = {"Resume" if app.panel.paused else "Pause": "Space"}
         if len(app.panels) > 1:
             labels |= {"All" if app.panels.maximized else "One": "Enter", "Next": "Tab"}
-        action_buttons(app, ACTIONS, labels | {"Controls": "H"})
+        action_buttons(app.run, ACTIONS, labels | {"Controls": "H"})
 
     # Panels
 

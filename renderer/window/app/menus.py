@@ -16,7 +16,7 @@ from renderer.window.controls import imgui, theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document import creation
 from renderer.window.document.items import shorten
-from renderer.window.state import AppState, edit_actions, lesson_reader, open_files, unsaved
+from renderer.window.state import AppState, edit_actions, lesson_actions, open_files, unsaved
 from renderer.window.state.session import KeptSession, kept_sessions
 
 KEYS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "menus.toml")  # the keys of the actions of each menu
@@ -71,7 +71,7 @@ def file_menu(app: AppState, actions: list[Action], scale: float) -> None:
 def _file_entries(app: AppState, actions: list[Action]) -> None:
     """The entries of the menu "File": actions, recent files, kept sessions, lessons."""
     _action_entries(app, actions, KEYS["file"])
-    open_path, restore, lesson = open_files.open_path, unsaved.restore, lesson_reader.open_bundled
+    open_path, restore, lesson = open_files.open_path, unsaved.restore, lesson_actions.open_bundled
     _submenu(app, "Recent", lambda: [(_label(path), partial(open_path, app, path)) for path in app.recent.files])
     _submenu(app, "Sessions", lambda: [(kept.describe(), partial(restore, app, kept.path)) for kept in _sessions(app)])
     _submenu(app, "Lessons", lambda: [(name, partial(lesson, app, name)) for name in bundled_lessons()])

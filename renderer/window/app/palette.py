@@ -6,7 +6,6 @@ Each is an Action without keys, whose group says what it is.
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from renderer.images.algorithm_view import VIEW_HELP
 from renderer.lessons.lesson import bundled_lessons
@@ -16,7 +15,7 @@ from renderer.system.files import read_toml
 from renderer.window.app.reference import PAGES, setting_lines
 from renderer.window.controls.shortcuts import Action
 from renderer.window.document import creation
-from renderer.window.state import AppState, edit_actions, lesson_reader, open_files
+from renderer.window.state import AppState, edit_actions, lesson_actions, open_files
 
 SCENE, RECENT, LESSON, VIEW, SETTING, ADD = "Scene", "Recent file", "Lesson", "View", "Setting", "Add"
 PAGE = "Reference page"
@@ -27,7 +26,7 @@ KIND_WORDS: dict[str, str] = read_toml(ASSETS / "tables" / "kind_words.toml")
 def entries(app: AppState) -> list[Action]:
     """The entries for the active panel."""
     recent = [_entry(path.name, RECENT, partial(open_files.open_path, path=path)) for path in app.recent.files]
-    lessons = [_entry(name, LESSON, partial(lesson_reader.open_bundled, name=name)) for name in bundled_lessons()]
+    lessons = [_entry(name, LESSON, partial(lesson_actions.open_bundled, name=name)) for name in bundled_lessons()]
     views = picture_class(app.panel.scene.picture).view_names()
     named = {f"{name}: {VIEW_HELP.get(name, '')}": name for name in views}
     for name in set(views).intersection(PARTS_VIEWS):  # at most one
@@ -40,7 +39,7 @@ def entries(app: AppState) -> list[Action]:
     if app.panel.scene.picture == "flame":  # its section has it, not the settings
         text = "size: width and height of the picture, in pixels"
         added.append(_entry(text, SETTING, partial(_show_setting, text=text, section="Flame")))
-    settings_class: Any = type(app.panel.scene.settings)
+    settings_class: type = type(app.panel.scene.settings)
     pages = [_entry(f"reference: {title}", PAGE, partial(_show_page, title=title)) for title in PAGES]
     return [*recent, *added, *_scenes(), *lessons, *pages, *shown, *_settings(settings_class)]
 
@@ -79,7 +78,7 @@ def _kind(path: Path) -> str:
 
 
 @lru_cache(16)  # toys make a class of settings for each program
-def _settings(settings_class: Any) -> list[Action]:
+def _settings(settings_class: type) -> list[Action]:
     """The settings of a picture and of the tables inside: an entry opens the controls and says what it is for."""
     out, table = [], ""
     for line in setting_lines(settings_class):

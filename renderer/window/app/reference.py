@@ -5,10 +5,10 @@ assets/reference, which are generated from the code.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
-from typing import Any, NamedTuple, get_args
+from functools import cache, partial
+from typing import NamedTuple, get_args
 
 from renderer.paths import ASSETS
 from renderer.scene.schema import field_types
@@ -34,14 +34,14 @@ def setting_lines(settings_class: type) -> list[Line]:
     return list(_lines(settings_class, "", set()))
 
 
-def _lines(kind: Any, path: str, seen: set) -> Iterator[Line]:
+def _lines(kind: type, path: str, seen: set[type]) -> Iterator[Line]:
     """Yields the settings of a dataclass, then the settings of the tables inside, each class once."""
     if kind in seen:
         return
     seen.add(kind)
     doc = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
     yield Line(path or "settings", "" if doc.startswith(f"{kind.__name__}(") else doc, True)
-    inner: list[tuple[str, Any]] = []
+    inner: list[tuple[str, type]] = []
     for f in fields(kind):
         hint = field_types(kind)[f.name]
         yield Line(f.name, field_help(f, hint).replace("\n", "; "))
@@ -50,9 +50,9 @@ def _lines(kind: Any, path: str, seen: set) -> Iterator[Line]:
         yield from _lines(table, name, seen)
 
 
-def _tables(hint: object) -> Iterator[Any]:
+def _tables(hint: object) -> Iterator[type]:
     """The dataclasses in a type: the type itself, or the items of a list or of an option."""
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         yield hint
     for inner in get_args(hint):
         if not isinstance(inner, (str, int, float, type(None))):
@@ -99,12 +99,12 @@ class Reference:
             settings_class = type(self.app.panel.scene.settings)
             self._tab(f"Settings of {self.app.panel.scene.picture}###settings", lambda: setting_lines(settings_class))
             for title, file in PAGES.items():
-                self._tab(title, lambda file=file: page_lines(file))
+                self._tab(title, partial(page_lines, file))
             imgui.end_tab_bar()
         imgui.end()
 
-    def _tab(self, title: str, lines: Any) -> None:
-        """A tab of the lines that contain all words of the filter."""
+    def _tab(self, title: str, lines: Callable[[], list[Line]]) -> None:
+        """A tab of the lines that contain all words of the filter; lines() is called while the tab is open."""
         is_asked, no_flags = title == self.app.overlays.page, imgui.TabItemFlags_.none
         if not imgui.begin_tab_item(title, None, imgui.TabItemFlags_.set_selected if is_asked else no_flags)[0]:
             return

@@ -5,9 +5,11 @@ One list of actions dispatches keys, prints the help and fills the command palet
 panel_actions.step_setting() applies the step.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple, get_args, get_type_hints
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from operator import attrgetter
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from renderer.paths import ASSETS
 from renderer.records import dataclass, fields, replace
@@ -16,6 +18,7 @@ from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 
 PICTURE_GROUP = "This picture"  # the help's group for a picture's own keys
+T = TypeVar("T")
 Modifiers = tuple[bool, bool, bool]  # Ctrl, Shift, Alt
 SettingStep = Callable[[Any, str, int], None]  # steps a setting of the active panel: AppState, name, 1 or -1
 # Written name -> Dear ImGui's key: A, 1, F1, PageUp; Left for left_arrow
@@ -42,16 +45,24 @@ class Action:
     words: str = ""
 
 
-def read_actions(file: str, call: Callable[[Any, str, Sequence[Any]], object]) -> list[Action]:
-    """The actions of a file of assets/tables by their keys; call(app, run, values) does what a row says.
+def read_actions(file: str, modules: Iterable[ModuleType], editor: object = None) -> list[Action]:
+    """The actions of a file of assets/tables: a row for each, by its keys.
 
-    A row has the Action's `group`, `name` and, by default none, `words` and `repeats`; `values` are none by default.
+    A row has the Action's `group`, `name` and, if it has them, `words` and `repeats`. Its `run` is the path of a
+    function of one of the modules, which is called with the AppState first, or of a method of "app", the AppState, or
+    of the `editor`; then come the row's `values`, by default none.
     """
-    return [_bound(call, keys, **row) for keys, row in read_toml(ASSETS / "tables" / file).items()]
+    by_name = {module.__name__.rpartition(".")[2]: module for module in modules}
 
+    def call(run: str, values: Sequence[object], app: object) -> None:
+        owner, _, path = run.partition(".")
+        if owner in by_name:
+            attrgetter(path)(by_name[owner])(app, *values)
+        else:
+            attrgetter(path)({"app": app, "editor": editor}[owner])(*values)
 
-def _bound(call: Callable, keys: str, *, name: str, group: str, run: str, values: Any = (), **more: Any) -> Action:
-    return Action(keys, name, group, lambda app: call(app, run, values), **more)
+    rows = read_toml(ASSETS / "tables" / file).items()
+    return [Action(keys, run=partial(call, row.pop("run"), row.pop("values", ())), **row) for keys, row in rows]
 
 
 class Chord(NamedTuple):
@@ -88,7 +99,7 @@ def pressed(action: Action, modifiers_at_press: dict[imgui.Key, Modifiers]) -> b
 
 
 @cache
-def setting_actions(settings_class: Any, step: SettingStep) -> list[Action]:
+def setting_actions(settings_class: type, step: SettingStep) -> list[Action]:
     """The actions of a Settings class: a setting's key steps it forwards, with Shift backwards."""
     actions = []
     for f in fields(settings_class):
@@ -105,23 +116,23 @@ def _step_action(keys: str, name: str, step: SettingStep, field: str, direction:
 
 def active_actions(window_actions: list[Action], settings: object, step: SettingStep) -> list[Action]:
     """The actions available for a panel with these settings; a picture's keys take precedence."""
-    settings_class: Any = type(settings)
+    settings_class: type = type(settings)  # mypy takes the class of a dataclass for unhashable
     picture_actions = setting_actions(settings_class, step) if settings is not None else []
     taken = {action.keys for action in picture_actions}
     return picture_actions + [action for action in window_actions if action.keys not in taken]
 
 
-def action_buttons(app: Any, actions: list[Action], labels: dict[str, str]) -> None:
-    """A row of buttons: label -> the keys of the action that it runs, which the tooltip shows."""
+def action_buttons(run: Callable[[Action], None], actions: list[Action], labels: dict[str, str]) -> None:
+    """A row of buttons, `labels`: label -> the keys of the action that a click runs, which the tooltip shows."""
     for number, (label, keys) in enumerate(labels.items()):
         if number:
             imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
         action = next(action for action in actions if action.keys == keys)
         if theme.button(label, f"{keys}: {action.name}"):
-            app.run(action)
+            run(action)
 
 
-def next_item(items: Sequence[Any], current: object, direction: int = 1) -> Any:
+def next_item(items: Sequence[T], current: T, direction: int = 1) -> T:
     """The item after (1) or before (-1) the current one; the first follows the last."""
     return items[(items.index(current) + direction) % len(items)]
 
@@ -140,7 +151,7 @@ def step_setting(settings: Any, name: str, direction: int) -> Any:
     return replace(settings, **{name: new})
 
 
-def _next_number(value: Any, kind: type, metadata: Mapping, direction: int) -> Any:
+def _next_number(value: float, kind: type, metadata: Mapping, direction: int) -> float:
     """A step by a quarter on a logarithmic scale, by 1 for integers, else by a twentieth of the range or 0.1."""
     low, high = metadata.get("low"), metadata.get("high")
     if metadata.get("logarithmic"):

@@ -17,7 +17,7 @@ from renderer.formats.mesh import GLTF_SUFFIXES
 from renderer.paths import ASSETS
 from renderer.pictures import load, scene_of_table
 from renderer.raytracing.material_maps import TEXTURE_KEYS
-from renderer.raytracing.settings import Material
+from renderer.raytracing.settings import Material, Settings
 from renderer.scene.scene import Scene
 from renderer.scene.schema import PictureSettings, field_types, from_table
 from renderer.system.files import read_toml
@@ -76,8 +76,7 @@ def additions(settings: PictureSettings) -> list[Addition]:
         for kind in get_args(field_types(known[group])["kind"]):
             out.append(Addition("Shape", before + kind, partial(_shape_of_kind, group=group, kind=kind)))
     out += [Addition("Light", name, command) for name, command in _LIGHTS.items()]
-    offered = _kinds(settings)
-    out += [Addition("Material", made.kind, partial(_material_of_selected, material=made)) for made in offered]
+    out += [Addition("Material", kind, partial(_material_of_selected, material=made)) for kind, made in KINDS.items()]
     presets = material_presets().items()
     out += [Addition("Preset", name, partial(_material_of_selected, material=preset)) for name, preset in presets]
     shapes = items.names_for(settings, items.SHAPES)
@@ -85,20 +84,14 @@ def additions(settings: PictureSettings) -> list[Addition]:
     return [*out, Addition("Volume", "box of fog", _volume)]
 
 
-def _kinds(settings: PictureSettings) -> list[Any]:
-    """A material of each kind."""
-    made = items.groups(settings)["materials"]
-    return [_material_of_kind(made, kind) for kind in get_args(field_types(made)["kind"])]
-
-
 def with_material(document: Document) -> tuple[Document, str]:
     """The document with at least one material without maps, and the name of the first: what is new is not patterned."""
-    settings: Any = document.scene.settings
+    settings: Settings = document.scene.settings
     plain = [each.name for each in settings.materials if not any(getattr(each, key) for key in TEXTURE_KEYS)]
     if plain:
         return document, plain[0]
     name = commands.unique_name(settings, "materials", "plain")
-    return commands.add(document, "materials", _class(document, "materials")(name)), name
+    return commands.add(document, "materials", Material(name)), name
 
 
 def add_file(document: Document, path: Path) -> Document:
@@ -153,7 +146,7 @@ def _landed(document: Document, value: Any, low: np.ndarray, high: np.ndarray) -
     return replace(value, **{name: moved(getattr(value, name))})
 
 
-def _free_spot(settings: Any, size: np.ndarray) -> np.ndarray:
+def _free_spot(settings: Settings, size: np.ndarray) -> np.ndarray:
     """The point (3,) of the ground nearest the view's target where a box of `size` (3,) touches no other object.
 
     Candidates are SPOTS, GAP widths of the box apart. The ground at a spot is the highest floor under the box, else the
@@ -199,7 +192,8 @@ def _target(settings: PictureSettings) -> Corner:
     return x, y, z
 
 
-def _class(document: Document, group: str) -> Any:
+def _class(document: Document, group: str) -> type:
+    """The class of the items of a list."""
     return items.groups(document.scene.settings)[group]
 
 
@@ -238,7 +232,7 @@ def _quad(document: Document, facing: str = "front", label: str = "quad", materi
     """A quad that stands and faces the front, lies below all shapes as a ground, or faces down above the target."""
     if not material:
         document, material = with_material(document)
-    settings: Any = document.scene.settings
+    settings: Settings = document.scene.settings
     (x, y, z), r = _target(settings), _unit(settings)  # r: half the side of the quad, after the lines below
     x = _free_x(settings, (x, y + 2 * r, z), r) if facing == "down" else x
     corners: tuple[Corner, ...]
@@ -285,15 +279,24 @@ def add_instance(document: Document, item: Item) -> Document:
 # Materials, lights, volumes
 
 
+def _material_of_kind(kind: str) -> Material:
+    """A material of a kind, named as the kind; an emitter with a strong white light."""
+    made = Material(kind.replace("_", " "), kind)
+    return replace(made, emission=(10.0, 10.0, 10.0)) if kind == "emitter" else made
+
+
+KINDS = {kind: _material_of_kind(kind) for kind in get_args(field_types(Material)["kind"])}
+
+
 @cache
-def material_presets() -> dict[str, Any]:
+def material_presets() -> dict[str, Material]:
     """The materials of assets/material_presets.toml by name."""
     path = ASSETS / "material_presets.toml"
     rows = {name: {"name": name} | table for name, table in read_toml(path).items()}
     return {name: from_table(Material, row, f"{path.name}: {name}", path.parent) for name, row in rows.items()}
 
 
-def with_preset(document: Document, item: Item, preset: Any) -> Document:
+def with_preset(document: Document, item: Item, preset: Material) -> Document:
     """The document with a preset as a material, which keeps its name if the user has given it one.
 
     If others than the selected item use the material, the item gets a new one with the preset's name.
@@ -301,14 +304,14 @@ def with_preset(document: Document, item: Item, preset: Any) -> Document:
     settings = document.scene.settings
     name = items.item_value(settings, item).name
     made = _with_changed_material(document, item, replace(preset, name=name), preset.name)
-    given = {*material_presets(), *(material.name for material in _kinds(settings)), "plain"}
+    given = {*material_presets(), *(material.name for material in KINDS.values()), "plain"}
     is_new = items.names_for(made.scene.settings, "materials") != items.names_for(settings, "materials")
     if is_new or name == preset.name or re.sub(r" \d+$", "", name) not in given:
         return made
     return commands.rename(made, item, commands.unique_name(made.scene.settings, "materials", preset.name))
 
 
-def _with_changed_material(document: Document, item: Item, changed: Any, name: str) -> Document:
+def _with_changed_material(document: Document, item: Item, changed: Material, name: str) -> Document:
     """The document with a material changed; if others than the selected item use it, a new one changed instead.
 
     The new material gets `name`, or the next unused one.
@@ -323,34 +326,29 @@ def _with_changed_material(document: Document, item: Item, changed: Any, name: s
 
 
 def _made_of_last(document: Document, item: Item) -> Document:
-    """The document with the last material given to an item."""
-    settings: Any = document.scene.settings
-    shapes = list(getattr(settings, item.group))
-    shapes[item.index] = replace(shapes[item.index], material=settings.materials[-1].name)
-    return document.with_settings(**{item.group: tuple(shapes)})
+    """The document with the last material given to an item; the selection stays."""
+    settings: Settings = document.scene.settings
+    value = replace(items.item_value(settings, item), material=settings.materials[-1].name)
+    return replace(commands.set_value(document, item, value), selection=document.selection)
 
 
-def _material_of_kind(material_class: Any, kind: str) -> Any:
-    emission = {"emission": (10.0, 10.0, 10.0)} if kind == "emitter" else {}
-    return material_class(kind.replace("_", " "), kind, **emission)
-
-
-def _material(document: Document, material: Any) -> Document:
+def _material(document: Document, material: Material) -> Document:
+    """The document with a new, selected material, whose name gets a number if it is taken."""
     name = commands.unique_name(document.scene.settings, "materials", material.name)
     return commands.add(document, "materials", replace(material, name=name))
 
 
-def _material_of_selected(document: Document, material: Any) -> Document:
+def _material_of_selected(document: Document, material: Material) -> Document:
     """The document with a new material, given to the selected shape; a lamp keeps its material."""
     item, changed = document.selected, _material(document, material)
-    settings: Any = changed.scene.settings
+    settings: Settings = changed.scene.settings
     if item is None or "material" not in field_types(items.groups(settings)[item.group]):
         return changed
     lamps = {material.name for material in settings.materials[:-1] if any(material.emission)}
     return changed if items.item_value(settings, item).material in lamps else _made_of_last(changed, item)
 
 
-def _free_x(settings: Any, place: Corner, step: float) -> float:
+def _free_x(settings: Settings, place: Corner, step: float) -> float:
     """The x of a place, or the first to its right in steps, at which there is no light yet."""
     taken = [np.mean(quad.corners, 0) for quad in settings.quads] + [light.position for light in settings.point_lights]
     x, y, z = place
@@ -360,7 +358,7 @@ def _free_x(settings: Any, place: Corner, step: float) -> float:
 
 
 def _area_light(document: Document) -> Document:
-    document = _material(document, _material_of_kind(_class(document, "materials"), "emitter"))
+    document = _material(document, KINDS["emitter"])
     assert document.selection is not None
     material = items.item_value(document.scene.settings, document.selection).name
     return _quad(document, "down", "lamp", material)

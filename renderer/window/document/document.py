@@ -5,7 +5,6 @@ A document is a frozen value, so that undo is a stack of documents and restores 
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
@@ -31,7 +30,7 @@ class Document:
             return scene_text.written(self.scene)
         return scene_text.with_scene(self.base, self.scene)
 
-    def with_settings(self, **changes: Any) -> "Document":
+    def with_settings(self, **changes: object) -> "Document":
         """The document with fields of its scene's settings replaced."""
         return replace(self, scene=replace(self.scene, settings=replace(self.scene.settings, **changes)))
 

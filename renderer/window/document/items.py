@@ -29,14 +29,14 @@ class Item:
         return f"{self.group}[{self.index}]"
 
 
-def groups(settings: PictureSettings) -> Mapping[str, Any]:
+def groups(settings: PictureSettings) -> Mapping[str, type]:
     """The lists of tables among the settings, in order, with the class of their items."""
-    settings_class: Any = type(settings)  # mypy takes a class for unhashable
+    settings_class: type = type(settings)  # mypy takes the class of a dataclass for unhashable
     return _class_groups(settings_class)
 
 
 @cache
-def _class_groups(settings_class: Any) -> Mapping[str, type]:
+def _class_groups(settings_class: type) -> Mapping[str, type]:
     found: dict[str, Any] = {}
     for f in fields(settings_class):
         kind = field_types(settings_class)[f.name]
@@ -109,7 +109,7 @@ def shorten(text: str) -> str:
 
 
 @cache
-def reference_fields(kind: Any) -> Mapping[str, str]:
+def reference_fields(kind: type) -> Mapping[str, str]:
     """The fields of a class that name other items, with the list that they name: materials, textures, shapes."""
     return MappingProxyType({f.name: f.metadata["refers_to"] for f in fields(kind) if f.metadata.get("refers_to")})
 

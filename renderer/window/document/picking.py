@@ -15,6 +15,7 @@ from renderer.bvh.primitives import radius_of, triangle_distances, triangles
 from renderer.formats.mesh import load_model
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.instances import instance_matrix
+from renderer.raytracing.models.gltf_shapes import ModelShape
 from renderer.raytracing.settings import SHAPE_GROUPS, Settings
 from renderer.raytracing.shapes import MAKERS
 from renderer.window.document.items import Item
@@ -153,7 +154,7 @@ def _built(group: str, shape: object) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _model(shape: Any) -> np.ndarray:
+def _model(shape: ModelShape) -> np.ndarray:
     """The triangles of a model at rest, in world coordinates."""
     model, meshes = load_model(shape.file, shape.variant), []
     for mesh, matrix in model.mesh_nodes:

@@ -98,7 +98,7 @@ def _is_close(value: object, item: object, name: str) -> bool:
     return bool(np.allclose(np.array(value, float), old, rtol=10.0**-DIGITS, atol=10.0**-DIGITS * np.abs(old).max()))
 
 
-def _with_sizes(item: Any, sizes: np.ndarray) -> dict[str, Any]:
+def _with_sizes(item: Any, sizes: np.ndarray) -> dict[str, object]:
     """The fields that give an item the sizes (3,) along its axes: size, scale_xyz, scale or radius."""
     names = _names(item)
     if "size" in names:
@@ -157,7 +157,7 @@ def _round(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
-def _point(values: Any) -> tuple[float, float, float]:
+def _point(values: np.ndarray) -> tuple[float, float, float]:
     """Three numbers with DIGITS digits of the largest."""
     largest = float(np.abs(values).max()) or 1.0
     places = max(0, DIGITS - 1 - int(np.floor(np.log10(largest))))

@@ -6,11 +6,9 @@ of them, and pauses the panel at its time. view.py draws the triangles and contr
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -82,13 +80,14 @@ class Editor(PanelEditor):
         """The selected xform."""
         return edit.xform_at(self.flame, self.index)
 
-    def put(self, flame: Any, moved: bool = True) -> None:
-        """Replaces the current flame."""
+    def put(self, flame: Flame, moved: bool = True) -> None:
+        """Replaces the current flame, which without key frames is the settings themselves."""
         settings = self.settings
         if settings.keyframes:
             keys = list(settings.keyframes)
             keys[self.key] = replace(keys[self.key], flame=flame)
             flame = replace(settings, keyframes=tuple(keys))
+        assert isinstance(flame, Settings)
         self.show(flame, moved)
 
     def show(self, settings: Settings, moved: bool = True) -> None:
@@ -376,8 +375,5 @@ class Editor(PanelEditor):
 
     def actions(self) -> list[Action]:
         """The key bindings of this editor."""
-        self._actions = self._actions or read_actions("flame_keys.toml", self._call)
+        self._actions = self._actions or read_actions("flame_keys.toml", [], self)
         return [each for each in self._actions if self.in_plane or each.keys not in PLANE_KEYS]
-
-    def _call(self, app: AppState, run: str, values: Sequence[Any]) -> None:
-        attrgetter(run)(self)(*values)

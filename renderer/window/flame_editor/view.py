@@ -139,7 +139,7 @@ class FlameEditor(Editor):
         actions = self.actions()
         offered = {action.keys for action in actions}
         labels = {label: key for label, key in keys.items() if key in offered}
-        action_buttons(self.app, actions, labels)
+        action_buttons(self.app.run, actions, labels)
 
     def _size(self) -> None:
         """Width and height of exports, which .flame files hold."""

@@ -8,7 +8,7 @@ pixels then differ by their light alone.
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,13 +35,25 @@ class DifferenceLook:
     exposure: float = setting(0.0, -10.0, 10.0, "stops, of both pictures before they are subtracted")
 
 
+class Reference(NamedTuple):
+    """A picture to compare with: as it is displayed (8 bits a channel), and its linear values, if they are known."""
+
+    texture: Texture | None = None
+    linear: Texture | None = None
+    version: int = 0  # changes when the content of `linear` does
+    tone: ToneMapping | None = None  # that made `texture` of `linear`; None: the displayed picture's is applied
+
+
 class Comparison:
-    """The reference of one panel, and the mode of MODES that compares it with the displayed picture."""
+    """The reference of one panel, and the mode of MODES that compares it with the displayed picture.
+
+    `shared` in names: with the exposure that is metered in the displayed picture, see update().
+    """
 
     def __init__(self, gl: GlContext):
         self._gl = gl
         self._difference = gl.render_pass("images/difference.frag")
-        self._target: Texture | None = None
+        self._target: Texture | None = None  # the displayed difference
         self.mode = "off"
         self.wipe = 0.5  # the reference covers the panel from this fraction of its width to the right
         self.label = ""  # names the reference
@@ -50,38 +62,43 @@ class Comparison:
         self.largest_at: tuple[float, float] | None = None  # fractions of width and height, by the last measurement
         self._measuring: Future[dict[str, float]] | None = None
         self.report: Callable[[str], None] = lambda text: None  # takes the result of a measurement
-        self._unshared: Callable[[], Texture | None] = lambda: None  # the reference with its tone mapping
-        self.linear: Callable[[], Texture | None] = lambda: None  # gives its linear values, if they are known
-        # gives the version of the reference, and its tone mapping; None for the displayed picture's
-        self._state: Callable[[], tuple[int, ToneMapping | None]] = lambda: (0, None)
+        self._reference: Callable[[], Reference] = Reference  # gives the reference as it is now, by default none
         self._mapper = GlToneMapper(gl)
-        self._mapped: tuple[Any, Texture | None] = None, None  # what _shared was mapped from, and that texture
+        self._mapped: tuple[object, Texture | None] = None, None  # what _shared was mapped from, and that texture
         self._shared: Texture | None = None  # the reference with the exposure of the displayed picture
 
     def reference(self) -> Texture | None:
         """The reference, 8 bits per channel, as it is compared; None if there is none."""
-        return self._shared or self._unshared()
+        return self._shared or self._reference().texture
+
+    def linear(self) -> Texture | None:
+        """The linear values of the reference, if they are known."""
+        return self._reference().linear
 
     @property
     def shares_exposure(self) -> bool:
         """True if both pictures are shown with one exposure that is metered in the displayed one."""
         return self._shared is not None
 
-    def _set(self, unshared: Callable[[], Texture | None], label: str) -> None:
-        self._unshared, self.label, self._shared = unshared, label, None
+    def _set(self, reference: Callable[[], Reference], label: str) -> None:
+        self._reference, self.label, self._shared = reference, label, None
 
-    def set_reference(self, panel: Any) -> None:
-        """Takes a copy of the picture that a panel displays as the reference."""
-        shown, frame, tone = panel.display.texture, panel.display.frame, panel.scene.tone
+    def keep(self, display: Display, tone: ToneMapping, label: str) -> None:
+        """Takes a copy of a displayed picture, which has been mapped with `tone`, as the reference."""
+        shown, frame = display.texture, display.frame
+        assert shown is not None and frame is not None
         kept = self._gl.texture(shown.size, 4, "f1").write(shown.read())
-        linear = self._gl.texture(frame.size).write(frame.read())
-        self.linear, self._state = lambda: linear, lambda: (0, tone)
-        self._set(lambda: kept, f"kept picture, {panel.draw_loop.displayed_samples} samples")
+        reference = Reference(kept, self._gl.texture(frame.size).write(frame.read()), 0, tone)
+        self._set(lambda: reference, label)
 
-    def set_reference_panel(self, panel: Any, title: str) -> None:
-        """Takes another panel's displayed picture as the reference; the reference follows that panel."""
-        self.linear, self._state = lambda: panel.display.frame, lambda: (panel.display.version, panel.scene.tone)
-        self._set(lambda: panel.display.texture, title)
+    def follow(self, shown: Callable[[], tuple[Display, ToneMapping]], label: str) -> None:
+        """Takes what another panel displays as the reference, also after it changes; `shown` returns its display."""
+
+        def current() -> Reference:
+            display, tone = shown()
+            return Reference(display.texture, display.frame, display.version, tone)
+
+        self._set(current, label)
 
     def set_reference_file(self, path: Path) -> None:
         """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel.
@@ -96,23 +113,24 @@ class Comparison:
             linear, pixels = self._gl.texture(rgba.shape[1::-1]).write(rgba), linear_to_srgb(pixels)
         else:
             pixels = read_pixels(path)
-        kept = to_texture(self._gl, pixels[..., :3])
-        self.linear, self._state = lambda: linear, lambda: (0, None)
-        self._set(lambda: kept, path.name)
+        reference = Reference(to_texture(self._gl, pixels[..., :3]), linear)
+        self._set(lambda: reference, path.name)
 
     def update(self, display: Display, tone: ToneMapping) -> None:
         """Maps the reference with the exposure of the picture that a panel displays with `tone`, if they share it."""
-        linear, (version, reference_tone) = self.linear(), self._state()
+        _, linear, version, reference_tone = self._reference()
         shares = reference_tone is None or reference_tone.exposure == tone.exposure == "auto"
         if linear is None or display.frame is None or not shares:
             self._shared = None
             return
-        key, old = (linear, version, display.frame, display.version, reference_tone or tone), self._mapped[1]
-        if key != self._mapped[0]:
-            target = old if old is not None and old.size == linear.size else self._gl.texture(linear.size, 4, "f1")
+        key = linear, version, display.frame, display.version, reference_tone or tone
+        mapped_key, target = self._mapped
+        if key != mapped_key:
+            if target is None or target.size != linear.size:
+                target = self._gl.texture(linear.size, 4, "f1")
             self._mapper(linear, reference_tone or tone, target, display.frame)
             self._mapped = key, target
-        self._shared = self._mapped[1]
+        self._shared = target
 
     def measure(self, displayed: Texture, wake: Callable[[], None]) -> None:
         """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""
@@ -148,7 +166,7 @@ class Comparison:
         return self.mode
 
     def switch(self, mode: str, displayed: Texture | None) -> None:
-        """Switches to a mode; a difference gets the gain that keeps all but a thousandth of what differs off white."""
+        """Switches to a mode. Of the differences that are not 0, the gain shows all but a thousandth below white."""
         self.mode, reference = mode, self.reference()
         if mode != "difference" or displayed is None or reference is None or displayed.size != reference.size:
             return
@@ -168,10 +186,12 @@ class Comparison:
 
     def caption(self, shown: str, now: float) -> str:
         """A line that says which of the pictures is where; `shown` names the displayed one."""
-        said = {"wipe": f"left {shown}, right {self.label}"}
-        said |= {"difference": f"{shown}, from {self.label}, times {self.look.gain:.3g}"}
-        said |= {"flip": shown if int(now / FLIP_SECONDS) % 2 else self.label}
-        return f"{self.mode}: {said[self.mode]}" if self.mode in said else ""
+        texts = {
+            "wipe": f"left {shown}, right {self.label}",
+            "difference": f"{shown}, from {self.label}, times {self.look.gain:.3g}",
+            "flip": shown if _flips_to_picture(now) else self.label,
+        }
+        return f"{self.mode}: {texts[self.mode]}" if self.mode in texts else ""
 
     def textures(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
         """The left texture, the right texture or None, and the fraction of the width at which the right one begins."""
@@ -181,10 +201,15 @@ class Comparison:
         if self.mode == "wipe":
             return picture, reference, self.wipe
         if self.mode == "flip":
-            return (picture if int(now / FLIP_SECONDS) % 2 else reference), None, 1.0
+            return (picture if _flips_to_picture(now) else reference), None, 1.0
         if self._target is None or self._target.size != picture.size:
             self._target = self._gl.texture(picture.size, 4, "f1")
         self._difference(
             self._target, image=picture, reference=reference, gain=self.look.gain, exposure=self.look.exposure
         )
         return self._target, None, 1.0
+
+
+def _flips_to_picture(now: float) -> bool:
+    """True while mode "flip" shows the displayed picture, False while it shows the reference."""
+    return int(now / FLIP_SECONDS) % 2 == 1

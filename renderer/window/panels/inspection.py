@@ -14,6 +14,7 @@ import numpy as np
 from renderer.gpu.gl import GlContext, Texture
 from renderer.images.algorithm_view import CHANNELS, VIEW_HELP, AlgorithmView, StepPicture
 from renderer.images.inspection import channel_picture, histogram, layer_picture
+from renderer.pictures.picture import Picture
 from renderer.scene.scene import COLOR, Inspect
 from renderer.window.boundary import contained
 from renderer.window.controls.shortcuts import next_item
@@ -24,7 +25,10 @@ TITLES = {"stencil": "time by part"}  # the caption of a view, where its name is
 
 
 class Inspection:
-    """The view of one panel; `inspect` holds the view's name, step and pixel. Methods take the Panel."""
+    """The view of one panel; `inspect` holds the view's name, step and pixel.
+
+    `panel` in its methods is the Panel: its type is not named, because panel.py imports this module.
+    """
 
     def __init__(self, gl: GlContext, inspect: Inspect):
         self._gl = gl
@@ -33,15 +37,17 @@ class Inspection:
         self.texture: Texture | None = None  # the view's picture, if it has one
         self.meaning = ""  # a sentence on the view's colors
         self.algorithm: AlgorithmView | None = None  # the steps, in an algorithm's view
-        self.counts: tuple[np.ndarray, dict[str, int]] | None = None  # the histogram of the picture
+        # The histogram of the picture: pixels in each bin of red, green and blue, and pixels outside, by their kind.
+        self.counts: tuple[np.ndarray, dict[str, int]] | None = None
         self.shows_histogram = False
         self.rays: list[Any] = []  # rays of the clicked pixel, drawn over the picture
         self.opens_controls = False  # the next frame unfolds the controls
-        self._layers: dict[str, np.ndarray] = {}
-        self._key: Any = None  # _dependencies() of the layers or the algorithm
-        self._histogram_key: Any = None
-        self._shown_key: Any = None
-        self._next_at = 0.0  # time before which no view is computed again
+        self._layers: dict[str, np.ndarray] = {}  # the computed layers by name, unless an algorithm's view is chosen
+        # What a result was computed from: where it differs from the present state, the result is outdated.
+        self._key: object = None  # _dependencies() of the layers or the algorithm
+        self._histogram_key: object = None  # the loop's sample_key of `counts`
+        self._shown_key: object = None  # _key and the step of the displayed view; None until it is computed
+        self._next_at = 0.0  # time before which no view is computed again, in seconds of the panel's clock
         self._cancel: Callable[[], None] | None = None  # ends the computation that waits for a compiler
 
     @property
@@ -63,9 +69,10 @@ class Inspection:
         """The numbers that the view shows, (height, width) or (..., 3)."""
         return None if self.shown is None else self.shown.values
 
-    def names(self, panel: Any) -> list[str]:
-        """Names of the views of the panel's picture."""
-        return [COLOR] if panel.picture is None else panel.picture.view_names()
+    @staticmethod
+    def names(picture: Picture | None) -> list[str]:
+        """Names of the views of a picture; without one the picture itself is the only view."""
+        return [COLOR] if picture is None else picture.view_names()
 
     def select(self, name: str) -> None:
         """Shows another view, from its first step."""
@@ -85,17 +92,17 @@ class Inspection:
         self._layers, self.algorithm, self.shown, self.texture = {}, None, None, None
         self.meaning = VIEW_HELP.get(inspect.view, "")  # until it is computed
 
-    def look_at(self, panel: Any, u: float, v: float) -> None:
+    def look_at(self, picture: Picture, u: float, v: float) -> None:
         """Chooses the pixel that views of one pixel show, by fractions of the picture's width and height."""
         self.inspect = replace(self.inspect, pixel=(min(max(u, 0.0), 1.0), min(max(v, 0.0), 1.0)))
-        if panel.picture is not None and self.name in panel.picture.pixel_views:
+        if self.name in picture.pixel_views:
             self._key, self._next_at = None, 0.0
 
-    def cycle(self, panel: object, direction: int) -> str:
+    def cycle(self, picture: Picture | None, direction: int) -> str:
         """Shows the next (1) or previous (-1) view and returns its name."""
-        names = self.names(panel)
-        shown = self.name if self.name in names else COLOR  # else a view of the scene before
-        self.look_closely(next_item(names if direction > 0 else names[::-1], shown))
+        names = self.names(picture)
+        shown = self.name if self.name in names else COLOR  # the scene before had a view that this picture lacks
+        self.look_closely(next_item(names, shown, direction))
         return self.name
 
     def move_step(self, direction: int) -> str:
@@ -116,7 +123,7 @@ class Inspection:
 
     def caption(self, waiting: str) -> str:
         """The view's name and meaning; before it is computed, what it waits for: `waiting`, or its samples."""
-        pending = "" if self._shown_key else f"\n{waiting or 'it follows the next whole sample'}"
+        pending = "" if self._shown_key else f"\n{waiting or 'it appears with the next whole sample'}"
         return f"{TITLES.get(self.name, self.name)}: {self.meaning}{pending}"
 
     def is_due(self, panel: Any, now: float = math.inf) -> bool:
@@ -137,7 +144,7 @@ class Inspection:
             self._histogram_key, self.counts = key, histogram(panel.display.frame.read())
         if self.name == COLOR:
             return
-        if self.name not in self.names(panel):
+        if self.name not in self.names(panel.picture):
             self.select(COLOR)
         elif self._is_stale(panel) and now >= self._next_at:
             panel.work.start(partial(self._compute, panel, self._dependencies(panel)))
@@ -149,7 +156,7 @@ class Inspection:
         """Computes the layers or the algorithm of the view and shows it; `key`: the _dependencies()."""
         started = panel.now()
         self._key, self._cancel = key, panel.work.cancel
-        panel.work.waited, panel.work.waits = 0.0, 0
+        panel.work.waited, panel.work.waits = 0.0, 0  # waits for compilers are counted for this view alone
         with contained(f"the view {self.name}", self._fail):
             if self.name in CHANNELS:
                 self._layers = {self.name: panel.display.frame.read()}

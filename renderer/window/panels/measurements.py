@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from operator import sub
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Measurements:
         self.samples = self.target_samples = 0
         self.device = ""  # name of the device that drew the last tile
         self.transfer = ""  # how frames reach the window's GL
-        self.report: dict[str, Any] = {}
+        self.report: dict[str, object] = {}
         self.rows: list[Row] = []  # the report as the window shows it
         self.frame_rate = FrameRateCounter()
         self.sample_seconds = 0.0  # device time of the last sample
@@ -69,7 +69,7 @@ class Measurements:
         is_due = timestamp - self._reported_at > max(REPORT_INTERVAL, REPORT_FRACTION * seconds)
         return is_due or self.samples == self.target_samples
 
-    def update_report(self, report: Callable[[], dict[str, Any]], timestamp: float, seconds: float) -> None:
+    def update_report(self, report: Callable[[], dict[str, object]], timestamp: float, seconds: float) -> None:
         """Takes a new report if it is due."""
         if self.needs_report(timestamp, seconds):
             self.report, self._reported_at = report(), timestamp
@@ -128,27 +128,27 @@ class FrameRateCounter:
         return median(map(sub, recent[1:], recent))
 
 
-def report_rows(report: dict[str, Any]) -> list[Row]:
+def report_rows(report: dict[str, object]) -> list[Row]:
     """The rows of a picture's report without empty values, and without the samples, which the panel counts."""
     rows = []
     for name, value in report.items():
-        is_list = isinstance(value, (list, tuple))
-        is_series = is_list and len(value) > 1 and all(isinstance(number, (int, float)) for number in value)
-        is_empty = value is None or value == "" or (is_list or isinstance(value, dict)) and not value
-        if name != "samples" and not is_empty:
-            series = np.asarray(value, "f4") if is_series else None
-            rows.append(Row(str(name), str(name).replace("_", " "), format_value(value), series))
+        if name == "samples" or value is None or isinstance(value, (str, list, tuple, dict)) and not value:
+            continue
+        numbers = value if isinstance(value, (list, tuple)) else ()
+        is_series = len(numbers) > 1 and all(isinstance(number, (int, float)) for number in numbers)
+        series = np.asarray(numbers, "f4") if is_series else None
+        rows.append(Row(name, name.replace("_", " "), readable(value), series))
     return rows
 
 
-def format_value(value) -> str:
+def readable(value: object) -> str:
     """A reported value as text: thousands separated, floats with four digits, tables and lists in one line."""
     if isinstance(value, float):
         return f"{value:,.4g}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {format_value(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {readable(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return "  ".join(format_value(item) for item in value)
+        return "  ".join(map(readable, value))
     return str(value)

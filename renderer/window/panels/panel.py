@@ -5,9 +5,9 @@ scene and its time); DrawLoop draws its samples. PanelEditor is the interface of
 """
 
 from dataclasses import replace
-from typing import Any
 
 from renderer.scene.scene import Scene
+from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.theme import Rect
 from renderer.window.document.document import Document
 from renderer.window.document.scene_text import SceneText
@@ -179,6 +179,6 @@ class PanelEditor:
         """Names of the settings that the editor's section shows; the generated controls leave them out."""
         return []
 
-    def actions(self) -> list[Any]:
+    def actions(self) -> list[Action]:
         """The editor's actions, for keys, help and palette."""
         return []

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import read_pixels
@@ -91,7 +91,7 @@ class PanelPicture(PanelScene):
         self.denoiser = Denoiser(host.completion_thread, host.wake)
 
     @property
-    def picture(self) -> Picture[Any] | None:
+    def picture(self) -> Picture | None:
         """The picture, or None before the first draw and after a failure."""
         return self.tiles.picture if self.tiles is not None else None
 
@@ -205,7 +205,7 @@ class PanelPicture(PanelScene):
         """True if the picture changes by itself now: it is animated and not paused."""
         return not self.paused and self.is_animated
 
-    def _ask(self, question: Callable[[Picture[Any]], Answer], default: Answer) -> Answer:
+    def _ask(self, question: Callable[[Picture], Answer], default: Answer) -> Answer:
         """The picture's answer; `default` without a picture and after an error, which the next draw reports."""
         with suppress(Exception):
             return question(self.picture) if self.picture is not None else default

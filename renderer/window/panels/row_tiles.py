@@ -5,7 +5,7 @@ DrawLoop starts a picture in tiles, draws one tile at a time, and displays the t
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class DrawKey(NamedTuple):
 class TiledPicture(NamedTuple):
     """The picture that is drawn in tiles: the panel's picture, or the source that it post-processes."""
 
-    picture: Picture[Any]
+    picture: Picture
     settings: PictureSettings | None
     size: Size
 
@@ -42,10 +42,10 @@ class RowTiles:
     are post-processed.
     """
 
-    def __init__(self, gl: GlContext, picture: Picture[Any]):
+    def __init__(self, gl: GlContext, picture: Picture):
         self._gl, self.picture = gl, picture
         self._copy = gl.render_pass("images/copy_strip.frag")
-        self._clones: list[Picture[Any]] = []  # the pictures of tiles 1, 2, ...; tile 0 is drawn by the picture itself
+        self._clones: list[Picture] = []  # the pictures of tiles 1, 2, ...; tile 0 is drawn by the picture itself
         self._frames: list[Frame] = []  # the last frame of each tile
         self._interops: dict[Size, GlInterop] = {}  # by size of a frame
         self._composed: Texture | None = None  # the texture that composes the tiles; None if count is 1
@@ -159,13 +159,14 @@ class RowTiles:
         layers = [picture.layers(self._settings, self._size, self.tile(k)) for k, picture in enumerate(pictures)]
         return {name: np.concatenate([tile[name] for tile in layers]) for name in layers[0]}
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The picture's report; lists of counts, such as rays by depth, are summed over the tiles."""
-        report = self.picture.report()
+        report: dict[str, object] = self.picture.report()
         for clone in self._clones[: self.count - 1]:
             for name, value in clone.report().items():
-                if _is_counts(value) and _is_counts(report.get(name)) and len(value) == len(report[name]):
-                    report[name] = [a + b for a, b in zip(report[name], value, strict=True)]
+                total = report.get(name)
+                if _is_counts(value) and _is_counts(total) and len(value) == len(total):
+                    report[name] = [a + b for a, b in zip(total, value, strict=True)]
         return report
 
     def release(self) -> None:
@@ -175,5 +176,5 @@ class RowTiles:
         self._interops = {}
 
 
-def _is_counts(value: object) -> bool:
+def _is_counts(value: object) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(isinstance(n, int) for n in value)

@@ -20,7 +20,7 @@ from renderer.window.controls.choices import choose_index
 from renderer.window.controls.settings import edit_settings, label
 from renderer.window.panels.comparison import MODES, DifferenceLook
 from renderer.window.panels.inspection import Inspection
-from renderer.window.panels.measurements import HISTORY_LENGTH, Row, format_value
+from renderer.window.panels.measurements import HISTORY_LENGTH, Row, readable
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 
@@ -55,7 +55,7 @@ def draw_inspection(panel: Panel, scale: float, ask_file: Callable[..., None]) -
 
 def _view(panel: Panel) -> None:
     """The choice of a view (a layer or an algorithm), and the steps of an algorithm."""
-    inspection, names = panel.inspection, panel.inspection.names(panel)
+    inspection, names = panel.inspection, panel.inspection.names(panel.picture)
     label("view")
     current = names.index(inspection.name) if inspection.name in names else -1
     chosen = choose_index("##view", inspection.name, names, current, [VIEW_HELP[name] for name in names])
@@ -85,7 +85,7 @@ def _steps(inspection: Inspection) -> None:
             imgui.table_next_row()
             for name in (view.unit, *columns):
                 imgui.table_next_column()
-                text = format_value(row.get(name, step if name == view.unit else ""))
+                text = readable(row.get(name, step if name == view.unit else ""))
                 (imgui.text if step == inspection.step else imgui.text_disabled)(text)
         imgui.end_table()
 
@@ -157,7 +157,7 @@ def draw_statistics(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
         else:
             imgui.same_line(column)
             imgui.text_wrapped(row.text)
-    if "stencil" in panel.inspection.names(panel) and theme.button("Time by part", VIEW_HELP["stencil"]):
+    if "stencil" in panel.inspection.names(panel.picture) and theme.button("Time by part", VIEW_HELP["stencil"]):
         panel.inspection.look_closely("stencil")
     if len(measured.frame_rate.intervals) > 2:
         _frame_times(measured.frame_rate.intervals, measured.sample_history, scale)

@@ -6,8 +6,8 @@ handler.py calls read_events(); server.py passes the checked events to Dear ImGu
 import json
 from collections.abc import Callable
 from string import ascii_uppercase, digits
-from typing import Any
 
+from renderer.plain import Json
 from renderer.window.controls.shortcuts import KEY_NAMES
 
 MAX_TEXT = 16  # characters that one event types
@@ -22,8 +22,8 @@ SAME_NAMES = "Space Enter Escape Tab Backspace Home End Delete PageUp PageDown E
 KEYS |= {name: KEY_NAMES[name] for name in (*SAME_NAMES.split(), *(f"F{number}" for number in range(1, 13)))}
 
 
-def _is_coordinate(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e6  # NaN is not
+def _is_coordinate(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e6  # NaN is not
 
 
 def _is_flag(value: object) -> bool:
@@ -38,16 +38,17 @@ def _is_code(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_CODE
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """True if UTF-8 can encode the text (no half of a surrogate pair) and C can hold it (no NUL)."""
-    is_short = isinstance(value, str) and len(value) <= MAX_TEXT and "\0" not in value
-    return is_short and not any("\ud800" <= character <= "\udfff" for character in value)
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        return False
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value)
 
 
 MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false if they are missing
 OPTIONAL = {*MODIFIERS, "ratio"}
 # The fields of each kind of event, besides `kind`; all but OPTIONAL are required.
-FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
+FIELDS: dict[str, dict[str, Callable[[object], bool]]] = {
     "move": {"x": _is_coordinate, "y": _is_coordinate},
     "button": {"button": _is_button, "down": _is_flag},
     "wheel": {"y": _is_coordinate},
@@ -58,7 +59,7 @@ FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
 }
 
 
-def read_events(body: bytes) -> list[dict[str, Any]]:
+def read_events(body: bytes) -> list[Json]:
     """The events of a request; raises ValueError unless the body is a list of events as in FIELDS."""
     try:
         events = json.loads(body)
@@ -71,10 +72,10 @@ def read_events(body: bytes) -> list[dict[str, Any]]:
     return events
 
 
-def _check(event: Any, where: str) -> None:
+def _check(event: object, where: str) -> None:
     """Raises ValueError unless the event has the fields of its kind, with allowed values, and no others."""
     kind = event.get("kind") if isinstance(event, dict) else None
-    if not (isinstance(kind, str) and kind in FIELDS):
+    if not (isinstance(event, dict) and isinstance(kind, str) and kind in FIELDS):
         raise ValueError(f"{where}: kind must be one of {', '.join(FIELDS)}")
     fields = FIELDS[kind]
     for name, is_valid in fields.items():

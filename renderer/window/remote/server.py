@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from renderer.errors import UnavailableError
 from renderer.gpu.cache import write_atomically
 from renderer.host import user_id
+from renderer.plain import Json
 from renderer.system.process import StopFlag
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
@@ -179,7 +179,7 @@ def own_address(host: str) -> str:
         return socket.gethostname()
 
 
-def inject(window: OffscreenWindow, event: dict[str, Any]) -> None:
+def inject(window: OffscreenWindow, event: Json) -> None:
     """Passes one event, which read_events() has checked, to Dear ImGui."""
     io = imgui.get_io()
     kind = event["kind"]

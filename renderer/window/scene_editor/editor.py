@@ -4,9 +4,7 @@ MainWindow calls the methods of PanelEditor; picking.py finds clicked items, giz
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -42,7 +40,7 @@ class SceneEditor(PanelEditor):
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
         # The cached result of _pose(): an item's value and the view's target, and the pose that follows.
         self._posed: tuple[Any, Any, pose.Pose | None] | None = None
-        self._own_actions = read_actions("scene_keys.toml", self._call)
+        self._own_actions = read_actions("scene_keys.toml", [edit_actions], self)
 
     @property
     def selected(self) -> Item | None:
@@ -131,7 +129,7 @@ class SceneEditor(PanelEditor):
                 values[other] = pose.with_pose(value, motion @ pose.item_pose(value, target))
         self.put_values(values)
 
-    def put_values(self, new: dict[Item, Any]) -> None:
+    def put_values(self, new: dict[Item, object]) -> None:
         """Replaces the values of items, or says why the scene refuses them; animated settings get a key frame here."""
         changes: dict[str, Any] = {group: list(getattr(self.settings, group)) for group in {i.group for i in new}}
         for item, value in new.items():
@@ -185,10 +183,10 @@ class SceneEditor(PanelEditor):
     def _object(self) -> None:
         """The list of items with its buttons, and the properties of the selected one, or of a table of the world."""
         actions = self._own_actions
-        action_buttons(self.app, actions, {"Add...": "Shift+A"})
+        action_buttons(self.app.run, actions, {"Add...": "Shift+A"})
         imgui.begin_disabled(self.selected is None)
         imgui.same_line(0, theme.UNIT * self.scale)
-        action_buttons(self.app, actions, {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Rename": "F2"})
+        action_buttons(self.app.run, actions, {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Rename": "F2"})
         imgui.end_disabled()
         for number, operation in enumerate(OPERATIONS):
             if number:
@@ -223,11 +221,6 @@ class SceneEditor(PanelEditor):
     def actions(self) -> list[Action]:
         """The editor's actions, for keys, help and palette."""
         return self._own_actions
-
-    def _call(self, app: AppState, run: str, values: Sequence[Any]) -> None:
-        """Calls a method of the editor, or a function of edit_actions."""
-        owner, _, path = run.partition(".")
-        attrgetter(path)(self)(*values) if owner == "editor" else attrgetter(path)(edit_actions)(app, *values)
 
     def toggle_grid(self) -> None:
         """Shows or hides the ground's grid and the axes."""

@@ -4,11 +4,11 @@ SceneEditor draws it with the item's pose (document/pose.py) and the camera's ma
 """
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from renderer.raytracing.settings import Settings
+from renderer.scene.cameras import Camera
 from renderer.window.controls.theme import AXIS_COLORS, STYLE, Color, Rect, color_u32
 from renderer.window.controls.toolkit import imgui, imguizmo
 from renderer.window.document.picking import PICKED
@@ -29,7 +29,7 @@ def matrices(settings: Settings, aspect: float) -> tuple[np.ndarray, np.ndarray]
 
 @lru_cache(16)
 def _matrices(
-    camera: Any, lens_shift: tuple[float, float], projection: str, aspect: float
+    camera: Camera, lens_shift: tuple[float, float], projection: str, aspect: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """matrices() by the settings that they depend on."""
     right, up, forward = camera.axes()
@@ -72,7 +72,7 @@ def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:
 
 
 @lru_cache(8)
-def grid_lines(camera: Any, lens_shift: tuple[float, float], projection: str, rect: Rect) -> list[Line]:
+def grid_lines(camera: Camera, lens_shift: tuple[float, float], projection: str, rect: Rect) -> list[Line]:
     """A grid on the ground, y = 0, below the view's target, with the axes x, y and z as its last three lines.
 
     Each line is its color and the window coordinates of its ends; the piece of a line behind the near plane is cut off.
@@ -97,7 +97,7 @@ def grid_lines(camera: Any, lens_shift: tuple[float, float], projection: str, re
     ends = np.where(depth[..., None] < near, cut, clip)
     points = _to_window(ends.reshape(-1, 4), rect).reshape(-1, 2, 2).tolist()
     colors = [GRID_COLOR] * len(lines) + AXIS_COLORS
-    is_seen = (depth >= near).any(1)
+    is_seen = (depth >= near).any(1).tolist()
     return [(color, a, b) for color, (a, b), seen in zip(colors, points, is_seen, strict=True) if seen]
 
 
@@ -150,6 +150,6 @@ def draw(settings: Settings, pose: Pose, operation: str, snaps: bool, rect: Rect
     return out if changed and np.isfinite(out).all() and abs(np.linalg.det(out[:3, :3])) > 1e-30 else None
 
 
-def _matrix(matrix: np.ndarray) -> Any:
+def _matrix(matrix: np.ndarray) -> imguizmo.Matrix16:
     """ImGuizmo's matrices are lists of columns."""
     return imguizmo.Matrix16([float(v) for v in matrix.T.ravel()])

@@ -9,7 +9,6 @@ from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from renderer.raytracing.models import choices as model_choices
 from renderer.raytracing.models.choices import Choices, choices_of
@@ -202,7 +201,7 @@ class Outliner:
             self.renaming = ""
 
 
-def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: theme.Fonts) -> Any:
+def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: theme.Fonts) -> object:
     """Draws the settings of one item; returns the item with the edited settings."""
     value = items.item_value(panel.settings(), item)
     imgui.spacing()

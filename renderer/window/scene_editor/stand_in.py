@@ -13,6 +13,7 @@ import numpy as np
 from renderer.bvh.primitives import float64_columns
 from renderer.raytracing.distance_fields import bounding_radius
 from renderer.raytracing.settings import Settings
+from renderer.scene.schema import PictureSettings
 from renderer.window.controls import imgui, theme
 from renderer.window.document import Item, items, picking
 from renderer.window.scene_editor.gizmo import project
@@ -27,8 +28,11 @@ Face = tuple[float, list[Any], float, tuple[float, ...]]  # squared distance, co
 AMBIENT = 0.3  # brightness of a surface that is seen edge on
 
 
-def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
-    """Draws the shapes that differ, in themselves or in their material, from the displayed picture's `shown`."""
+def draw(settings: Settings, shown: PictureSettings | None, rect: theme.Rect) -> None:
+    """Draws the shapes that differ, in themselves or in their material, from the displayed picture's settings `shown`.
+
+    None: no picture is displayed.
+    """
     draw_list = imgui.get_window_draw_list()
     unseen = list(islice((item for item in items.all_items(settings) if is_unseen(settings, item, shown)), MAX_SHAPES))
     faces = [face for item in unseen for face in _faces(settings, item, rect)]
@@ -42,7 +46,7 @@ def draw(settings: Settings, shown: Any, rect: theme.Rect) -> None:
     draw_list.pop_draw_flag()
 
 
-def is_unseen(settings: Settings, item: Item, shown: Any) -> bool:
+def is_unseen(settings: Settings, item: Item, shown: PictureSettings | None) -> bool:
     """True for a shape that the picture of settings `shown` (None: no picture) does not show as it is."""
     name: str = getattr(items.item_value(settings, item), "name", "")  # the name by which instances draw it
     if item.group not in picking.BOXED or name:

@@ -5,7 +5,6 @@ the keys without Ctrl and Alt; Escape takes them back.
 """
 
 from dataclasses import replace
-from typing import Any
 
 from renderer.pictures import toy
 from renderer.window.controls import imgui, theme
@@ -62,7 +61,7 @@ class ToyEditor(PanelEditor):
             toggled = set(settings.toggled) ^ (set(held) - set(settings.keys))
             self._set(keys=held, toggled=tuple(sorted(toggled)))
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         scene = self.panel.scene
         if any(getattr(scene.settings, name) != value for name, value in values.items()):
             self.panel.show(replace(scene, settings=replace(scene.settings, **values)))

@@ -1,17 +1,17 @@
 """A lesson in the window: the current step, the panels that show it, the answers, and the child that measures.
 
-A child process of `rayfold lesson --json` measures a step, so that the window goes on. Panels draw nothing meanwhile:
-they would take the time that is measured.
+A child process of `rayfold lesson --json` measures a step, so that the window stays responsive. Panels draw nothing
+meanwhile: their draws would slow down what is measured. lesson_actions.py opens lessons and turns to other steps.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from tempfile import TemporaryDirectory
-from typing import Any
 
-from renderer.lessons.lesson import LESSONS, Lesson, Step, read_lesson
+from renderer.lessons.lesson import Lesson, Step
 from renderer.lessons.measurements import Finding
 from renderer.lessons.programs import ProgramResult
+from renderer.plain import Json
 from renderer.records import dataclass, field
 from renderer.window.panels.panel import Panel
 from renderer.window.state.command_child import CommandChild
@@ -40,8 +40,8 @@ class LessonReader:
     seconds: float = 10.0
     states: dict[int, StepState] = field(default_factory=dict)
     panels: dict[str, Panel] = field(default_factory=dict)  # by the lesson's names
-    turned: bool = True  # the text scrolls to its top, as the step is another
-    _child: CommandChild | None = None
+    scrolls_to_top: bool = True  # set for another step; the column scrolls its text in the next frame
+    _child: CommandChild | None = None  # the process that measures, while it runs
     _child_state: StepState = field(default_factory=StepState)  # the state of the step that the child measures
     _deadline: float = 0.0  # when the child process is ended, in seconds of the window's clock
 
@@ -64,23 +64,9 @@ class LessonReader:
         """A session with the panels of the step."""
         return Session(tuple(self.lesson.scene(self.number, name) for name in self.lesson.shown(self.number)))
 
-    def adopt(self, panels: list[Panel]) -> None:
+    def adopt(self, panels: Sequence[Panel]) -> None:
         """Takes over the window's panels as the panels of the step."""
         self.panels = dict(zip(self.lesson.shown(self.number), panels, strict=True))
-
-    def turn(self, app: Any, number: int) -> None:
-        """Shows another step: its panels, with their settings and views."""
-        self.number = min(max(number, 0), len(self.lesson.steps) - 1)
-        self.turned = True
-        names = self.lesson.shown(self.number)
-        if set(names) != self.panels.keys() or any(panel not in app.panels for panel in self.panels.values()):
-            app.replace_panels(self.session())
-            self.adopt(app.panels)
-        for name in names:
-            panel, scene = self.panels[name], self.lesson.scene(self.number, name)
-            panel.show(scene)
-            panel.inspection.show(scene.inspect)  # the user may look at another view
-        app.panels.active = app.panels.index(self.panels[names[0]])
 
     def start(self, now: float) -> None:
         """Starts the measurement and the program of the step; raises UserError if no child can be started."""
@@ -101,7 +87,7 @@ class LessonReader:
             output, failure, state = self._child.output(), self._child.failure(), self._child_state
             self._child.close()
             self._child = None
-            if code in (0, 3):
+            if code in (0, 3):  # 3: measured, but the answer has a `problem`
                 answer = json.loads(output)
                 state.problem = answer["problem"]
                 state.finding = Finding(**_tuples(answer["finding"])) if answer["finding"] else None
@@ -117,46 +103,7 @@ class LessonReader:
             self._child = None
 
 
-def _tuples(finding: dict[str, Any]) -> dict[str, Any]:
+def _tuples(finding: Json) -> Json:
     """A finding as JSON has it, with tuples in place of lists."""
     series = {name: tuple(values) for name, values in finding["series"].items()}
     return finding | {"x": tuple(finding["x"]), "series": series, "notes": tuple(finding["notes"])}
-
-
-def open_lesson(app: Any, reader: LessonReader) -> None:
-    """Opens a lesson, and its panels in place of the window's."""
-    close_lesson(app)
-    if [panel.scene for panel in app.panels] != list(reader.session().scenes):
-        app.replace_panels(reader.session())
-    app.lesson, app.overlays.tour_step = reader, None
-    reader.adopt(app.panels)
-
-
-def open_bundled(app: Any, name: str) -> None:
-    """Opens the bundled lesson of this name."""
-    with app.errors_as_messages(f"opening the lesson {name}"):
-        open_lesson(app, LessonReader(read_lesson(LESSONS / name), device=app.device))
-
-
-def close_lesson(app: Any) -> None:
-    """Closes the lesson; its panels stay."""
-    if app.lesson is not None:
-        app.lesson.cancel()
-        app.lesson = None
-
-
-def with_lesson(action: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The action, which shows how to open a lesson if none is open."""
-
-    def run(app: Any) -> None:
-        if app.lesson is None:
-            app.show_message("no lesson is open; `rayfold lesson` lists them")
-        else:
-            action(app)
-
-    return run
-
-
-next_step = with_lesson(lambda app: app.lesson.turn(app, app.lesson.number + 1))
-previous_step = with_lesson(lambda app: app.lesson.turn(app, app.lesson.number - 1))
-measure_step = with_lesson(lambda app: app.lesson.start(app.now()))

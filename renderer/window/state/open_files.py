@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 from renderer.errors import UserError
 from renderer.formats.images import PICTURE_SUFFIXES
@@ -74,7 +73,7 @@ def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
     return scenes
 
 
-def picture_kind(path: Path) -> Any:
+def picture_kind(path: Path) -> object:
     """The kind of picture that a file holds, by its suffix or, for a scene file, its key `picture`."""
     if path.suffix == ".toml":
         return _picture_kind(path, file_stamp(path))
@@ -82,8 +81,8 @@ def picture_kind(path: Path) -> Any:
 
 
 @lru_cache(maxsize=1000)
-def _picture_kind(path: Path, stamp: tuple[int, int] | None) -> Any:
-    """The kind of picture that a scene file names; `stamp` is the file's."""
+def _picture_kind(path: Path, stamp: tuple[int, int] | None) -> object:
+    """The kind of picture that a scene file names, read anew for each file_stamp() of the file."""
     return read_toml(path).get("picture")
 
 
@@ -258,7 +257,7 @@ def _with_edits(loaded: Scene, before: Scene, shown: Scene, text_wins: bool = Fa
         return loaded
     kept = kept_values(shown.settings, type(loaded.settings))
 
-    def is_edit(old: Any, name: str, value: Any, new: Any) -> bool:
+    def is_edit(old: object, name: str, value: object, new: object) -> bool:
         was = getattr(old, name)
         return value != was and not (text_wins and getattr(new, name) != was)
 

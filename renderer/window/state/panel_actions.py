@@ -144,7 +144,9 @@ def _set_tone(app: AppState, tone: ToneMapping, message: str) -> None:
 def set_reference(app: AppState) -> None:
     """Keeps the displayed picture as the reference of comparisons."""
     if app.panel.display.frame is not None:
-        app.panel.comparison.set_reference(app.panel)
+        panel = app.panel
+        label = f"kept picture, {panel.draw_loop.displayed_samples} samples"
+        panel.comparison.keep(panel.display, panel.scene.tone, label)
         app.show_message("kept as reference; W compares")
 
 
@@ -156,7 +158,8 @@ def compare_with_next(app: AppState) -> None:
     if order:
         label = panel.comparison.label
         index = (titles.index(label) + 1) % len(titles) if label in titles else 0
-        panel.comparison.set_reference_panel(order[index], titles[index])
+        other = order[index]
+        panel.comparison.follow(lambda: (other.display, other.scene.tone), titles[index])
         another = "; Shift+S takes another panel" if len(order) > 1 else ""
         app.show_message(f"reference: {titles[index]}; W changes the comparison{another}")
 
@@ -240,7 +243,7 @@ def reset_view(app: AppState) -> None:
 
 def cycle_view(app: AppState, direction: int) -> None:
     """Shows the next (1) or the previous (-1) view of the active panel's picture."""
-    app.show_message(f"view: {app.panel.inspection.cycle(app.panel, direction)}")
+    app.show_message(f"view: {app.panel.inspection.cycle(app.panel.picture, direction)}")
 
 
 def reset_zoom(app: AppState) -> None:
@@ -287,7 +290,7 @@ def show_paths(app: AppState, u: float, v: float) -> None:
     panel = app.panel
     if panel.picture is None or panel.display.frame is None:
         return
-    panel.inspection.look_at(panel, u, v)
+    panel.inspection.look_at(panel.picture, u, v)
     if panel.inspection.name in panel.picture.pixel_views:
         return
     app.work.start(partial(_show_paths, app, panel, u, v))

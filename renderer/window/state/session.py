@@ -15,13 +15,13 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import chain, count, zip_longest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from renderer.errors import InputError, UserError
 from renderer.host import try_lock
 from renderer.paths import ensure_cache
 from renderer.pictures import make_recipe, scene_of_table
-from renderer.plain import format_value, printable
+from renderer.plain import Json, format_value, printable
 from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, file_stamp, parse_json, read_text, resolve
@@ -233,7 +233,7 @@ def save(session: Session, path: Path) -> None:
     write_text(path, json.dumps(table, indent=1), mode=0o600)  # it names the user's files and holds texts
 
 
-def _panel_table(path: Path, scene: Scene, base: SceneText | None, **facts: object) -> dict[str, Any]:
+def _panel_table(path: Path, scene: Scene, base: SceneText | None, **facts: object) -> Json:
     table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "part": scene.part, **facts}
     table |= make_recipe(scene, path.parent)["scene"]
     return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
@@ -287,14 +287,14 @@ def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:
         return None
 
 
-def _read_int(table: dict[str, Any], key: str, high: int, path: Path) -> int:
+def _read_int(table: Json, key: str, high: int, path: Path) -> int:
     value = table.get(key, 0)
     if type(value) is not int or not 0 <= value <= high:
         raise InputError(f"{path}: {key} is {format_value(value)}; it must be 0 to {high}")
     return value
 
 
-def _read_scene(table: dict[str, Any], path: Path) -> Scene:
+def _read_scene(table: Json, path: Path) -> Scene:
     """The scene of a panel's table; its paths are relative to the session's folder."""
     origin, time, part = table.pop("path", None), table.pop("time", 0.0), str(table.pop("part", ""))
     if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < 1e9:

@@ -30,7 +30,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks, all_ac
     labels = {"Resume" if panel.paused else "Pause": "Space", "Key": "Ctrl+K", "Delete": "Ctrl+Shift+K"}
     if imgui.get_content_region_avail().x > 580 * scale:
         labels |= {"Tracks": "Ctrl+Shift+T", "Film...": "Ctrl+Shift+E"}
-    action_buttons(app, all_actions, labels)
+    action_buttons(app.run, all_actions, labels)
     imgui.same_line()
     wide = app.panels.area[2] > scale * WIDTH
     left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 330 * scale

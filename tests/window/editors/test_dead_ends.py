@@ -29,7 +29,7 @@ def test_the_previous_view_of_a_scene_without_the_last_scenes_view(screen):
     app = screen.app
     app.panel.inspection.show(replace(app.panel.scene.inspect, view="albedo"))
     press(screen, "Ctrl+Shift+L")
-    assert app.panel.inspection.name in app.panel.inspection.names(app.panel)
+    assert app.panel.inspection.name in app.panel.inspection.names(app.panel.picture)
     assert "view" in app.message
 
 

@@ -9,7 +9,7 @@ import pytest
 from renderer.lessons.lesson import LESSONS, read_lesson
 from renderer.window.app import lesson_column
 from renderer.window.controls.toolkit import imgui
-from renderer.window.state import command_child, lesson_reader, main_loop
+from renderer.window.state import command_child, lesson_actions, main_loop
 from renderer.window.state.lesson_reader import LessonReader
 from tests.lessons.conftest import folder  # noqa: F401  (a fixture)
 from tests.window.headless import frames, press, until, window
@@ -21,7 +21,7 @@ def reading(gl, folder, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.chdir(tmp_path)
     reader = LessonReader(read_lesson(folder), seconds=0.05)
     with window(reader.session().scenes, None, gl, (1200, 700)) as screen:
-        lesson_reader.open_lesson(screen.app, reader)
+        lesson_actions.open_lesson(screen.app, reader)
         screen.app.overlays.sidebar.is_on = False
         frames(screen, 3)
         yield screen
@@ -57,13 +57,13 @@ def test_steps_turn_and_panels_follow(reading):
 
 def test_a_lesson_is_closed_and_another_opened(reading):
     app = reading.app
-    lesson_reader.close_lesson(app)
+    lesson_actions.close_lesson(app)
     frames(reading)
     assert app.lesson is None and lesson_column.width(app, 1.0, 1600) == 0 and app.panels.area[0] < 20
-    lesson_reader.open_bundled(app, "light-fields")
+    lesson_actions.open_bundled(app, "light-fields")
     frames(reading)
     assert app.lesson.lesson.name == "light-fields" and app.panel.scene.settings.disparity == 2.3
-    lesson_reader.open_bundled(app, "nothing")
+    lesson_actions.open_bundled(app, "nothing")
     assert "lesson.toml" in app.current_message(app.now()) and app.lesson.lesson.name == "light-fields"
 
 
@@ -135,7 +135,7 @@ def test_a_child_never_outlives_the_window(gl, folder, monkeypatch):  # noqa: F8
     monkeypatch.setattr(command_child, "module_child", lambda module: (ENDLESS, dict(os.environ)))
     reader = LessonReader(read_lesson(folder), 1)
     with window(reader.session().scenes, None, gl, (900, 500)) as screen:
-        lesson_reader.open_lesson(screen.app, reader)
+        lesson_actions.open_lesson(screen.app, reader)
         frames(screen, 3)
         press(screen, "Alt+M")
         child = reader._child
@@ -164,7 +164,7 @@ def test_every_lesson_is_read_in_the_window(gl, name, device):
     gpu = Gpu()
     gpu.device = device
     with window(reader.session().scenes, gpu, gl, (1000, 500)) as screen:
-        lesson_reader.open_lesson(screen.app, reader)
+        lesson_actions.open_lesson(screen.app, reader)
         for number in range(len(reader.lesson.steps)):
             assert reader.number == number
             until(screen, lambda: all(p.measured.samples or p.error for p in screen.app.panels))
