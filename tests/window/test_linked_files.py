@@ -1,11 +1,13 @@
 """Files that a model file names, edited while the window shows the model: material libraries and pictures."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from assets.makers.gltf_builder import Maker, square
+from renderer.errors import InputError
 from renderer.formats.images import write_png
 from renderer.formats.linked import linked_files
 from renderer.formats.mesh import load_model
@@ -44,6 +46,29 @@ def gltf(folder):
 
 def ray_color(path) -> list[int]:
     return load_model(path).textures[0].pixels[0, 0, :3].tolist()
+
+
+def test_a_window_goes_on_without_the_shader_that_a_scene_names(gl, tmp_path):
+    (tmp_path / "blue.frag").write_text("void mainImage(out vec4 c, in vec2 p) { c = vec4(0, 0, 1, 1); }\n")
+    (tmp_path / "blue.toml").write_text('title = "blue"\npicture = "toy"\n[settings]\nimage = "blue.frag"\n')
+    with window([load(tmp_path / "blue.toml")], None, gl, (900, 300)) as screen:
+        app, panel, code = screen.app, screen.app.panel, screen.ui.main_window.overlays.code
+        until(screen, lambda: panel.measured.samples)
+        app.overlays.code.is_on = True
+        frames(screen, 3)
+        assert code.path == tmp_path / "blue.frag" and "mainImage" in code.editor.get_text()
+        code.open(tmp_path / "blue.toml")
+        panel.read_again(panel.original)  # as an edit of the shader does: the scene's text is parsed again
+        (tmp_path / "blue.frag").unlink()
+        frames(screen, 5)
+        assert not panel.has_unsaved_work
+        panel.show(replace(panel.scene, title="other"))
+        assert panel.has_unsaved_work
+        with pytest.raises(InputError, match="blue.frag"):
+            code.open(tmp_path / "blue.frag")
+        assert code.editor.get_text() == "" and not code.is_changed
+        frames(screen, 5)
+        assert not (tmp_path / "blue.frag").exists()
 
 
 @pytest.mark.parametrize("make", [obj, gltf])

@@ -183,18 +183,20 @@ class CodeView:
         return self.path is not None and self._typed != self._compiled
 
     def open(self, path: Path | None) -> None:
-        """Shows the text of a file; None shows an empty text."""
+        """Shows the text of a file; None shows an empty text, and so does a file that cannot be read (InputError)."""
         self._drop_draft()
         self.path, self._marked, self._is_typed, self._followed = path, "", False, (None, None)
         self._stamp = file_stamp(drafts.file_of(path)) if path is not None else None
-        text = read_text(drafts.file_of(path), MAX_CHARACTERS) if path is not None else ""
-        language = imgui_color_text_edit.TextEditor.Language
+        self._set_text("")  # what was shown is the text of another file
         if path is not None:
+            language = imgui_color_text_edit.TextEditor.Language
             languages = {".cb": language.c, ".frag": language.glsl, ".glsl": language.glsl}
             self.editor.set_language(languages.get(path.suffix, language.markdown)())
+            self._set_text(read_text(drafts.file_of(path), MAX_CHARACTERS))
+
+    def _set_text(self, text: str) -> None:
         self.editor.set_text(text)
-        self._saved = self._typed = self.editor.get_text()  # read back: the editor normalizes line ends
-        self._compiled = self._saved
+        self._saved = self._typed = self._compiled = self.editor.get_text()  # read back: it normalizes line ends
 
     def _drop_draft(self) -> None:
         """Lets readers of the file see the saved text again."""

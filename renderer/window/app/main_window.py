@@ -64,11 +64,13 @@ class MainWindow:
         self.tracks = Tracks(app)
         self.lesson = lesson_column.LessonColumn(app, fonts, scale)
         self.editors: dict[Panel, PanelEditor] = {}
-        self._actions_key: tuple[list[Action], type | None] = [], None  # the editor's actions and the kind of settings
-        self._available: list[Action] = []  # the actions for _actions_key
+        # _actions() makes the available actions, and the list of their keys, anew if the editor's actions or the kind
+        # of settings are not those of the key.
+        self._actions_key: tuple[list[Action], type | None] = [], None
+        self._available: list[Action] = []
+        self._keys: list[imgui.Key] = []
         self._wide_sidebar: bool | None = None  # None in a wide window; in a small one, the state to restore when wide
         self._code_fraction = 0.5  # fraction that the code takes of the width of panels and code
-        self._keys: list[imgui.Key] = []  # the keys of the available actions
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
     def draw(self, width: float, height: float) -> None:
@@ -87,12 +89,13 @@ class MainWindow:
         elif width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
             toolbar = sidebar = 0.0
         height -= sheet
+        # From left to right: the lesson, the panels with the timeline below them, the code, the sidebar
         code = round((width - sidebar) * self._code_fraction) if toolbar and app.overlays.code else 0.0
-        sidebar += code
-        lesson = lesson_column.width(app, self.scale, width - sidebar) if toolbar else 0.0
+        lesson = lesson_column.width(app, self.scale, width - sidebar - code) if toolbar else 0.0
+        middle = width - sidebar - code - lesson  # the width of the panels
         timeline = view.height(app, self.tracks, self.scale) if toolbar and actions.shows_timeline(app) else 0.0
         below = int(height - toolbar - timeline) - GAP
-        across = int(width - sidebar - lesson) - 2 * GAP
+        across = int(middle) - 2 * GAP
         app.panels.lay_out(int(lesson) + GAP, int(toolbar), across, below, int(BAR_HEIGHT * self.scale))
         if toolbar:
             with self._region("the toolbar", (0, 0, width, toolbar), (12, 6)):
@@ -100,18 +103,18 @@ class MainWindow:
         if lesson:
             with self._region("the lesson", (0, toolbar, lesson, height - toolbar), None):
                 self.lesson.draw()
-        self._panels((lesson, toolbar, width - sidebar - lesson, height - toolbar - timeline), now)
+        self._panels((lesson, toolbar, middle, height - toolbar - timeline), now)
         if timeline:
-            with self._region("the timeline", (lesson, height - timeline, width - sidebar - lesson, timeline), (12, 8)):
+            with self._region("the timeline", (lesson, height - timeline, middle, timeline), (12, 8)):
                 view.draw(app, self.fonts, self.scale, self.tracks, ACTIONS)
         if code:
-            sidebar -= code
             self._code(width - sidebar - code, toolbar, code, height - toolbar)
         if sidebar:
             self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
         elif sheet:
             self._sidebar(0.0, height, width, sheet)
-        self.overlays.code.update()
+        with app.errors_as_messages("following the code"):
+            self.overlays.code.update()
         overlay = self.edit(app.panel, methodcaller("overlay")) is True
         app.loop.needs_frame = overlay or self.overlays.code.waits_for_keys
         with app.errors_as_messages("drawing an overlay"):
@@ -172,22 +175,22 @@ class MainWindow:
         """
         app, io = self.app, imgui.get_io()
         escape = imgui.is_key_pressed(imgui.Key.escape)
-        if app.dialog is not None or app.overlays.question is not None:
+        if app.dialog is not None or app.overlays.question is not None:  # both take all keys
             return available
-        opened = imgui.get_current_context().open_popup_stack.size()
-        types_elsewhere = io.want_text_input and not (self.overlays.code.is_focused and app.overlays.code)
-        if escape and opened and not types_elsewhere and not app.input.keyboard_navigation:
-            imgui.internal.close_popup_to_level(opened - 1, True)
+        types_code = self.overlays.code.is_focused and app.overlays.code.is_on
+        types_elsewhere = io.want_text_input and not types_code
+        popups = imgui.get_current_context().open_popup_stack.size()
+        if escape and popups and not types_elsewhere and not app.input.keyboard_navigation:
+            imgui.internal.close_popup_to_level(popups - 1, True)
             return available
         if app.overlays.palette:
             if escape:
                 app.escape()
             return available
-        code = self.overlays.code
-        if code.is_focused and app.overlays.code:
+        if types_code:
             self._run_pressed([action for action in available if action.keys in TYPING_KEYS])
             return available
-        if app.input.picture_keys:
+        if app.input.picture_keys:  # the picture reads the keyboard, but for F1 to F12 and chords
             kept = ("F", "Escape", "Ctrl+", "Alt+")
             available = [action for action in available if action.keys.startswith(kept) and action.keys != "F"]
         if io.want_text_input or app.input.keyboard_navigation or imgui.is_popup_open("", imgui.PopupFlags_.any_popup):
@@ -200,9 +203,9 @@ class MainWindow:
 
     def _run_pressed(self, actions: list[Action]) -> bool:
         """Runs the first of the actions whose keys were pressed; returns true if there is one."""
-        flying = imgui.is_mouse_down(1)
+        is_flying = imgui.is_mouse_down(1)  # app/mouse.py then reads W A S D Q E
         for action in actions:
-            is_flight = flying and chord(action.keys).key in mouse.FLY_KEYS
+            is_flight = is_flying and chord(action.keys).key in mouse.FLY_KEYS
             if pressed(action, self.modifiers_at_press) and not is_flight:
                 theme.hide_hints()
                 self.app.run(action)
@@ -304,7 +307,7 @@ class MainWindow:
             changed = "  (not saved)" if unsaved.has_work(app, panel) else ""
             path, kind = panel.original.path, palette.KIND_WORDS.get(panel.scene.picture, panel.scene.picture)
             kind = kind.partition(",")[0].replace("_", " ")
-            if panel.fixed_size:  # a PNG that Rayfold has drawn is its scene
+            if panel.fixed_size:  # a picture file: a PNG by Rayfold holds its scene, which is drawn; others are shown
                 kind = "picture file" if panel.scene.picture == "toy" else f"{kind}, drawn anew from"
             imgui.text_disabled(
                 theme.cut(f"{kind}   {printable(path.name)}{changed}", imgui.get_content_region_avail().x)
@@ -314,8 +317,7 @@ class MainWindow:
             self._open_preset()
             settings = panel.settings()
             self.edit(panel, methodcaller("controls"))
-            settings_class: Any = type(settings)
-            for section, titles in sections_of(settings_class).items():
+            for section, titles in sections_of(type(settings)).items():
                 if imgui.collapsing_header(section, imgui.TreeNodeFlags_.default_open):
                     hidden = self.edit(panel, methodcaller("hidden_settings"))
                     context = control_context(app, panel, hidden)

@@ -44,7 +44,7 @@ def handle_mouse(
     is_used = imgui.is_item_hovered() or imgui.is_item_active() or imgui.is_item_deactivated()
     if not is_used and index != app.panels.active:
         return
-    moved_by, is_click = _drag(CLICK_RADIUS * scale)
+    moved_by, is_click = _drag_of_item(CLICK_RADIUS * scale)
     panel = app.panels[index]
     pointer = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height  # in fractions of the panel's picture area
     u, v = panel.zoom.picture_point(*pointer)
@@ -78,13 +78,13 @@ def handle_mouse(
         panel_actions.set_view(app, moved)
 
 
-def _drag(radius: float) -> tuple[tuple[float, float], bool]:
+def _drag_of_item(radius: float) -> tuple[tuple[float, float], bool]:
     """Returns this frame's drag of the last Dear ImGui item in window units, and true if the frame ends a click.
 
     A press whose pointer stays within `radius` units is a click. Once the pointer leaves the radius, the press is a
     drag, which includes the motion since the press. Motion before the press does not count.
     """
-    storage, item = imgui.get_state_storage(), imgui.get_item_id()
+    storage, item = imgui.get_state_storage(), imgui.get_item_id()  # for the item: true once the press is a drag
     if imgui.is_item_activated():
         storage.set_bool(item, False)
         return (0.0, 0.0), False

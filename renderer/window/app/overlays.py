@@ -39,7 +39,8 @@ class Overlays:
         self.reference = Reference(app, fonts, scale)
         self.code = CodeView(app, fonts, scale)
         self._filter, self._row = "", 0  # the palette's typed text, and its selected match
-        self._early, self._types = "", False  # the keys of the frames before its field takes keys, and whether it does
+        # Characters that were typed before the palette's field takes keys, and whether the field takes them by now
+        self._early, self._takes_keys = "", False
 
     def draw(self, actions: list[Action], width: float, height: float, now: float) -> None:
         """Draws over a window of width x height units; messages and cards lie over the panels' pictures alone."""
@@ -163,8 +164,8 @@ class Overlays:
         self._begin_centered_window("Commands", min(width * 0.9, PALETTE_WIDTH * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
-            self._filter, self._row, self._early, self._types = "", 0, "", False
-        if not self._types:
+            self._filter, self._row, self._early, self._takes_keys = "", 0, "", False
+        if not self._takes_keys:
             self._early += "".join(map(chr, imgui.get_io().input_queue_characters))
         imgui.set_next_item_width(-1)
         before = self._filter
@@ -172,8 +173,8 @@ class Overlays:
         entered, self._filter = imgui.input_text("##filter", before, flags, self._take_early)
         words = self._filter.lower().split()
         matches = palette.matches([*actions, *palette.entries(self.app)], words) if words else actions
-        step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
-        self._row = min(max(self._row + step, 0), max(len(matches) - 1, 0)) if self._filter == before else 0
+        down, up = (int(imgui.is_key_pressed(key)) for key in (imgui.Key.down_arrow, imgui.Key.up_arrow))
+        self._row = min(max(self._row + down - up, 0), max(len(matches) - 1, 0)) if self._filter == before else 0
         chosen = matches[self._row] if entered and matches else None
         first = max(self._row - PALETTE_ROWS + 1, 0)
         imgui.push_style_color(imgui.Col_.header, theme.COLORS["button_active"])
@@ -198,11 +199,14 @@ class Overlays:
             self.app.run(chosen)
 
     def _take_early(self, data: imgui.InputTextCallbackData) -> int:
-        """Inserts, once the field has the focus, what was typed before; the first letter was lost."""
+        """Inserts what was typed before the field had the focus. Dear ImGui calls this in each frame in which it has.
+
+        The field would lose the first letter otherwise.
+        """
         if self._early:
             data.clear_selection()
             data.insert_chars(data.buf_text_len, self._early)
-        self._early, self._types = "", True
+        self._early, self._takes_keys = "", True
         return 0
 
     def _message(self, middle: float, above: float, width: float, now: float) -> None:

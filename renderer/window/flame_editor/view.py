@@ -225,7 +225,7 @@ class FlameEditor(Editor):
             if k % per_row:
                 imgui.same_line(0, 4 * self.scale)
             imgui.set_next_item_width(width)
-            new = _drag(f"##{name}{k}", value, 0.005)
+            new = _drag_number(f"##{name}{k}", value, 0.005)
             if new is not None and abs(new) < 1e9:
                 out[k] = new
         if tuple(out) != tuple(values):
@@ -251,7 +251,7 @@ class FlameEditor(Editor):
             with imgui_ctx.push_id(name):
                 label(name.replace("_", " "))
                 imgui.set_next_item_width(-reset - theme.UNIT * self.scale)
-                new = _drag("##amount", weight, 0.005)
+                new = _drag_number("##amount", weight, 0.005)
                 if new is not None:  # a weight of 0 would remove the control under the pointer
                     self.change(edit.with_variation, self.index, name, new or 1e-6)
                 imgui.same_line(0, theme.UNIT * self.scale)
@@ -259,7 +259,8 @@ class FlameEditor(Editor):
                     self.change(edit.with_variation, self.index, name, 0.0)
                 for parameter in variation_table()[name].parameters:
                     label("  " + parameter.removeprefix(f"{name}_").replace("_", " "))
-                    new = _drag(f"##{parameter}", xform.parameter_value(parameter), 0.01)
+                    new = _drag_number(f"##{parameter}", xform.parameter_value(parameter), 0.01)
+                    # A formula of the user may have a parameter of the same name as another variation's
                     if new is not None and parameter_owners()[parameter] == name:
                         self.change(edit.with_parameter, self.index, parameter, new)
         self._search()
@@ -308,7 +309,7 @@ class FlameEditor(Editor):
                 imgui.table_next_column()
                 imgui.set_next_item_width(52 * self.scale)
                 value = xform.xaos[after] if after < len(xform.xaos) else 1.0
-                new = _drag(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
+                new = _drag_number(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
                 if new is not None and new >= 0:
                     self.change(edit.with_xaos, before, after, new)
         imgui.end_table()
@@ -324,7 +325,7 @@ def _rank(name: str, typed: str) -> tuple[bool, bool, bool]:
     return low != word, not low.startswith(word), word not in low
 
 
-def _drag(
+def _drag_number(
     label: str, value: float, speed: float, low: float = 0.0, high: float = 0.0, text: str = "%.4f"
 ) -> float | None:
     """A number that is dragged or typed: the new value, or None if it was not changed to a finite one."""

@@ -1,6 +1,6 @@
-"""Waiting without blocking the window: for compilers by suspended work.
+"""Work that is suspended while a compiler runs, so that the window stays responsive; and a device's sign of life.
 
-Panels and AppState run work that may compile as SuspendableWork.
+Panels and AppState run as SuspendableWork what may compile kernels. gpu/compilation.py suspends and resumes it.
 """
 
 import time
@@ -30,8 +30,8 @@ class SuspendableWork:
     def __init__(self, wake: Callable[[], None]):
         self._wake = wake
         self._task: Task | None = None
-        self.resumed_at = 0.0  # time.perf_counter()
-        # Ended waits for compilers, in seconds and their number: of the present picture, or of its last view.
+        self.resumed_at = 0.0  # when the last wait ended, on time.perf_counter()'s clock
+        # Seconds and number of the waits for compilers that have ended. A new picture or view sets both to 0.
         self.waited, self.waits = 0.0, 0
 
     def start(self, work: Callable[[], None]) -> None:
@@ -70,9 +70,11 @@ class SuspendableWork:
 
     @property
     def seconds(self) -> float:
-        """Seconds of `waited`, with the present wait: programs that compile side by side count once."""
-        since = max(self._task.waits_since, self.resumed_at) if self._task else 0.0
-        return self.waited + (time.perf_counter() - since if self._task else 0.0)
+        """Seconds of all waits, the present one included."""
+        if self._task is None:
+            return self.waited
+        # A program that began to compile during an earlier wait counts from the end of that wait
+        return self.waited + time.perf_counter() - max(self._task.waits_since, self.resumed_at)
 
     def text(self) -> str:
         """`seconds`, and the number and name of the program that is compiled; the empty text if it does not wait."""

@@ -71,23 +71,22 @@ class DrawLoop:
         self.drawn_time = panel.scene_time  # scene time, in seconds, of the sample that is being drawn
         self.started = 0.0  # time of the last draw, in seconds of the panel's clock
         self.displayed_samples = 0  # samples of the displayed picture
-        self._for_window: tuple[Any, ...] = (
-            None,
-            None,
-            None,
-        )  # settings and hidden items of the last key; what is drawn
+        # draw_key() makes _window_settings anew if the settings or the hidden items are not these two objects.
+        self._window_source: tuple[object, object] = (None, None)
+        self._window_settings: Any = None
         self._drawing_state: RequestedState | None = None  # the state of the sample that is being drawn
         self._displayed_state: RequestedState | None = None  # the state of the last displayed sample
         self._in_flight: list[Draw] = []  # the oldest first
         self._spent_seconds = 0.0  # device time of the tiles of the current sample
-        self._replanned = False  # the number of tiles was corrected after the first sample
-        self._warms_up = True  # the number of tiles was not yet compared with the cost of warm samples
+        # See _replan_tiles(): the number of tiles was corrected after the first samples; it was not yet compared with
+        # the cost of warm samples.
+        self._replanned, self._warms_up = False, True
         # In seconds of the panel's clock: the time of the picture's first draw; the time from which the next sample is
         # displayed.
         self._first_at = self._show_at = 0.0
         self._display_interval = FRAME_SECONDS  # longest time between two displays, in seconds; see draw()
         self._is_shown = True  # the sample that is being drawn will be displayed
-        self._kept: DrawKey | None = None  # of the picture that was kept last while it was drawn
+        self._kept: DrawKey | None = None  # the key of the picture that _display() kept last, see keep_picture()
         self._is_partial = False  # the displayed picture has tiles of two samples, new ones above old ones
 
     # State
@@ -104,8 +103,10 @@ class DrawLoop:
     @property
     def queued_seconds(self) -> float:
         """The expected device time of the draws in flight, in seconds; infinite before a sample was timed."""
-        if not self.panel.budget.is_measured or not self._in_flight:
-            return math.inf if self._in_flight else 0.0
+        if not self._in_flight:
+            return 0.0
+        if not self.panel.budget.is_measured:
+            return math.inf
         sample = self.panel.budget.seconds(self.size[0] * self.size[1])
         return sum(draw.samples * sample / draw.tiles.count for draw in self._in_flight)
 
@@ -121,7 +122,7 @@ class DrawLoop:
 
     @property
     def refines(self) -> bool:
-        """True if the panel shares the compute device: samples are left, or it goes on without an end."""
+        """True if the panel shares the compute device: samples are left, or it renders continuously (free_run)."""
         panel = self.panel
         return panel.uses_compute_device and (not self.is_finished or panel.free_run and not panel.paused)
 
@@ -134,7 +135,7 @@ class DrawLoop:
 
     @property
     def displayed_settings(self) -> PictureSettings | None:
-        """The settings of the displayed picture, if it is of the scene's kind."""
+        """The settings of the displayed picture; None without one, and for a picture of another kind than the scene."""
         kind, settings = self._displayed_state or ("", None)
         return settings if kind == self.panel.scene.picture else None
 
@@ -147,13 +148,14 @@ class DrawLoop:
     def needs_draw(self, size: Size, now: float) -> bool:
         """True if there is something to draw for a panel of `size` pixels."""
         panel, measured, budget = self.panel, self.panel.measured, self.panel.budget
-        if panel.work.is_waiting:
+        if panel.work.is_waiting:  # for a compiler: poll() resumes the draw
             return False
-        if not panel.is_open:
+        if not panel.is_open:  # the first draw opens the picture
             return True
         if panel.tiles is None or panel.error or self.busy and not self._may_queue(now):
             return False
         is_changed = self.draw_key(size, now) != panel.drawn
+        # `done` tiles of a sample: 0 between two samples
         if self.busy and (is_changed or measured.samples == 0 and not panel.tiles.done):
             return False  # the number of tiles is unknown before the first sample is timed
         if is_changed or measured.samples == 0 or panel.tiles.done:
@@ -178,9 +180,9 @@ class DrawLoop:
             return False
         if self._warms_up and panel.tiles is not None and panel.tiles.count > 1:
             return False
-        waits = panel.measured.needs_report(now, now - self._first_at) or panel.inspection.is_due(panel, now)
-        is_between = panel.tiles is not None and panel.tiles.done == 0
-        return not panel.is_playing and not (waits and is_between)
+        is_read_due = panel.measured.needs_report(now, now - self._first_at) or panel.inspection.is_due(panel, now)
+        begins_sample = panel.tiles is not None and panel.tiles.done == 0
+        return not panel.is_playing and not (is_read_due and begins_sample)
 
     @property
     def _submitted(self) -> int:
@@ -189,10 +191,11 @@ class DrawLoop:
 
     @property
     def _is_behind(self) -> bool:
-        """True if samples were drawn after the displayed one, and no more follow."""
+        """True if samples were drawn after the displayed one, and no more follow: the last must still be displayed."""
         panel, samples = self.panel, self.panel.measured.samples
-        ends = not self.busy and (panel.paused or not panel.free_run and self.is_finished)
-        return ends and 0 < samples != self.displayed_samples and panel.tiles is not None and panel.tiles.done == 0
+        has_ended = not self.busy and (panel.paused or not panel.free_run and self.is_finished)
+        is_whole = panel.tiles is not None and panel.tiles.done == 0
+        return has_ended and is_whole and samples > 0 and samples != self.displayed_samples
 
     # The next draw, and the time that it may take
 
@@ -202,9 +205,10 @@ class DrawLoop:
         continues = panel.tiles is not None and panel.tiles.done and panel.is_playing
         scene_time = self.drawn_time if continues else panel.scene_time  # the same for all tiles of a sample
         settings = settings_at(panel.scene, scene_time)
-        if settings is not self._for_window[0] or panel.hidden is not self._for_window[1]:
-            self._for_window = settings, panel.hidden, without(settings, panel.hidden).for_window()
-        settings = self._for_window[2]
+        if settings is not self._window_source[0] or panel.hidden is not self._window_source[1]:
+            self._window_source = settings, panel.hidden
+            self._window_settings = without(settings, panel.hidden).for_window()
+        settings = self._window_settings
         panel.budget.work = panel.pixel_work(settings)
         divisor = self._divisor(size, now)
         time_of_picture = scene_time if panel.depends_on_time(settings) else 0.0
@@ -252,17 +256,18 @@ class DrawLoop:
         if panel.tiles is None:
             return
         key = self.draw_key(size, now)
-        if self.is_finished:
+        if self.is_finished:  # the time at rest is no time between two frames
             measured.frame_rate.pause()
             measured.sample_rate.pause()
-        if key != panel.drawn:
-            if panel.drawn and key.settings != panel.drawn.settings:
-                panel.budget.keep_as_estimate()
-            if not (panel.tiles.done and panel.is_playing):
-                self.drawn_time = panel.scene_time
-            panel.budget.divisor, self._replanned, self._warms_up = self._divisor(size, now), False, True
-            self._start_picture(key)
+        is_new = key != panel.drawn
+        if is_new and panel.drawn and key.settings != panel.drawn.settings:
+            panel.budget.keep_as_estimate()
         panel.budget.divisor = self._divisor(size, now)
+        if is_new:
+            if not (panel.tiles.done and panel.is_playing):  # else the other tiles of a sample are of its scene time
+                self.drawn_time = panel.scene_time
+            self._replanned, self._warms_up = False, True
+            self._start_picture(key)
         self.started = panel.now()
         with panel.contain_errors():
             self.size = key.size
@@ -290,12 +295,14 @@ class DrawLoop:
         if panels and tiles.count == 1 and panel.budget.is_measured and not interacts:
             seconds = panel.budget.seconds(self.size[0] * self.size[1])
             count = max(count, min(frame_budget.batch_size(panel.last_frame, seconds, panels), self._submitted))
-        tiles.repeat = max(1, min(count, left) if left > 0 or not panel.free_run else count)
+        if left > 0 or not panel.free_run:
+            count = min(count, left)
+        tiles.repeat = max(count, 1)
         is_end = self._submitted == 0 or 0 < left <= tiles.repeat
         self._is_shown = is_end or interacts or panel.is_playing or now >= self._show_at
         if self._is_shown:
-            quarter = (now - self._first_at) / 4
-            self._show_at = now + min(max(quarter, FRAME_SECONDS), self._display_interval)
+            pause = (now - self._first_at) / 4
+            self._show_at = now + min(max(pause, FRAME_SECONDS), self._display_interval)
 
     def _submit(self, key: DrawKey) -> None:
         """Launches the next tile, between two events of its device."""
@@ -389,7 +396,8 @@ class DrawLoop:
         picture = draw.texture and draw.tiles.store_tile(draw.tile, draw.texture())
         if draw.is_last_tile:
             self._complete_sample(draw)
-        if picture is not None and (draw.is_last_tile or not panel.is_playing):  # a picture shows one time
+        # While it plays, tiles beside those of the last sample would be of two scene times
+        if picture is not None and (draw.is_last_tile or not panel.is_playing):
             self._display(picture, draw.is_last_tile)
 
     def _display(self, picture: Texture, is_complete: bool) -> None:
@@ -401,13 +409,12 @@ class DrawLoop:
         if is_complete:
             self._displayed_state, self.displayed_samples = self._drawing_state, panel.measured.samples
             panel.measured.frame_rate.add(now)
-            is_first = self.displayed_samples == 1
-            if is_first or self.displayed_samples == panel.measured.target_samples:
+            if self.displayed_samples in (1, panel.measured.target_samples):
                 is_at_rest = not panel.is_playing and not panel.is_interacting(now)  # reading waits for the device
                 panel.hint = " ".join(panel.tiles.picture.hints_on(picture)) if is_at_rest else ""
-        later = 2 * self._display_interval if panel.measured.samples else 0.0
-        interval = 0.0 if is_complete else max(later, frame_budget.PREVIEW_INTERVAL)
-        panel.display.show(picture, panel.scene.tone, now, interval)
+        # Tiles of the first sample are displayed soon, since nothing else is seen; tiles of later ones seldom.
+        pause = max(2 * self._display_interval if panel.measured.samples else 0.0, frame_budget.PREVIEW_INTERVAL)
+        panel.display.show(picture, panel.scene.tone, now, 0.0 if is_complete else pause)
         if is_complete and self._kept != panel.drawn and now - self._first_at > KEEP_SECONDS and not panel.is_playing:
             self._kept = panel.drawn
             self.keep_picture()
@@ -440,7 +447,7 @@ class DrawLoop:
         panel, denoiser = self.panel, self.panel.denoiser
         denoiser.enabled = not denoiser.enabled
         if not denoiser.enabled and denoiser.displayed:
-            panel.drawn = None
+            panel.drawn = None  # the samples are drawn anew: the denoised picture has taken their place
         elif self.is_finished and self.shows_full_sample:
             panel.work.start(self._start_denoising)
 

@@ -39,20 +39,23 @@ class Panel(PanelPicture):
         self.show(document.scene, moved)
 
     def show(self, scene: Scene, moved: bool = False) -> None:
-        """Shows other settings of the scene, or another scene; `moved` means that the user is interacting."""
+        """Shows other settings of the scene, or another scene; `moved`: by a drag or a key, so more may follow soon."""
         if scene == self.scene:
             return
         if scene.inspect != self.scene.inspect:
             self.inspection.show(scene.inspect)
-        other_picture = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
-        groups = {item.group for item in self.hidden | self.several}  # PanelScene: items by group (a list) and number
-        lists = [(getattr(self.scene.settings, group, ()), getattr(scene.settings, group, ())) for group in groups]
-        # Items were added, deleted or moved: their numbers are others
-        if any(len(a) != len(b) or a != b and {*map(id, a)} == {*map(id, b)} for a, b in lists):
-            self.hidden = self.several = frozenset()
+        is_other_kind = (scene.picture, type(scene.settings)) != (self.scene.picture, type(self.scene.settings))
+        # `hidden` and `several` (PanelScene) hold items by their list, `group`, and their number in it. Where items
+        # were added, deleted or moved, these numbers are now others' numbers.
+        for group in {item.group for item in self.hidden | self.several}:
+            before, after = (getattr(each.settings, group, ()) for each in (self.scene, scene))
+            is_reordered = before != after and {*map(id, before)} == {*map(id, after)}
+            if len(before) != len(after) or is_reordered:
+                self.hidden = self.several = frozenset()
         self.scene = scene
-        self.interacted_at = self.now() if moved else self.interacted_at
-        if other_picture:
+        if moved:
+            self.interacted_at = self.now()
+        if is_other_kind:
             self.reopen()
             self.measured = Measurements()
         elif self.error:  # other settings may draw where these failed: draw anew, and open what failed to open
@@ -105,14 +108,15 @@ class Panel(PanelPicture):
     # Time
 
     def tick(self, seconds: float) -> None:
-        """Advances the scene time, unless paused; an animation repeats.
+        """Advances the scene time by `seconds`, unless paused; an animation repeats.
 
-        The time waits for a picture that must draw every frame, as the clock of a slow game does.
+        A picture that must draw every frame, as a game does, holds the time back: it passes the end of the frame drawn
+        last (frame_times()) by `seconds` at most.
         """
         if self.is_playing:
             source, self.in_step_with = self.in_step_with, None
-            most = max(self.scene_time, self.frame_times()[1] + seconds)
-            self.scene_time = source.scene_time if source else min(self.scene_time + seconds, most)
+            latest = max(self.scene_time, self.frame_times()[1] + seconds)
+            self.scene_time = source.scene_time if source else min(self.scene_time + seconds, latest)
             if self.period:
                 self.scene_time %= self.period
 

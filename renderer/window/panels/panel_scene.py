@@ -3,10 +3,12 @@
 PanelPicture adds the picture, Panel the actions.
 """
 
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from renderer.errors import UserError
 from renderer.formats.images import PICTURE_SUFFIXES
 from renderer.paths import is_bundled
 from renderer.scene.animation import settings_at
@@ -26,22 +28,21 @@ VIEWING = ("view", *INPUT)  # settings that change as the user looks around
 class SceneFile:
     """The opened file: the scene that "reset" restores, and the scene file that "save" writes, if there is one.
 
-    `stamp` is the file's when it was read or written. Undo returns to the file that was open; saving under another name
-    is not undone.
+    Undo returns to the file that was open; saving under another name is not undone.
     """
 
     def __init__(self, original: Scene, base: SceneText | None):
-        self.original = original
+        self.original = original  # as it was opened or saved last
         self.path: Path | None = original.path if base is not None and original.path.is_file() else None
-        self.saved = base
-        self.stamp = file_stamp(original.path)
+        self.saved = base  # the text in the file; None: not of a scene file
+        self.stamp = file_stamp(original.path)  # time and size of the file when it was read or written
         # The scene as the file's text has it, or the code panel's text that is not saved: what differs from it was
         # changed over the picture, and is not in that text.
         self.in_text = original
         self.is_behind = False  # `original` is from a session, with edits that neither the file nor `base` holds
 
 
-def _with(shown: Scene, names: tuple[str, ...], before: Scene) -> Scene:
+def _with_settings_of(before: Scene, shown: Scene, names: tuple[str, ...]) -> Scene:
     """The scene `shown` with the settings of these names as they are in `before`, if both have one kind of settings."""
     kept = {f.name: getattr(before.settings, f.name) for f in fields(before.settings) if f.name in names}
     is_same_kind = type(shown.settings) is type(before.settings)
@@ -97,42 +98,48 @@ class PanelScene:
         `toggles`: adds them to what is selected, or takes them away.
         """
         chosen, members = self.chosen, frozenset(filter(None, [item]))
-        if item is not None and not alone and (toggles or not (item in chosen and len(chosen) > 1)):
+        is_one_of_several = item in chosen and len(chosen) > 1
+        if item is not None and not alone and (toggles or not is_one_of_several):
             members = self.document.members(item)
-        self.several = members if not toggles else chosen - members if members <= chosen else chosen | members
+        if toggles:
+            self.several = chosen - members if members <= chosen else chosen | members
+        else:
+            self.several = members
         self.selection = item if item in self.several else next(iter(self.several), None)
 
     @property
     def kept_scene(self) -> Scene:
         """The scene without what its file does not hold: the window's input, and for a program's file the view."""
         is_scene = self.original.path.suffix == ".toml" or self.scene.picture != "toy"
-        return _with(self.scene, INPUT if is_scene else VIEWING, self.original)
+        return _with_settings_of(self.original, self.scene, INPUT if is_scene else VIEWING)
 
     @property
     def is_changed(self) -> bool:
         """True if there are unsaved changes."""
-        if self.base is None or self.file.saved is None or self.base.text != self.file.saved.text:
-            return (
-                self.base is not None or self.file.is_behind or _with(self.scene, INPUT, self.original) != self.original
-            )
-        written = self.base.scene
-        shown = _with(self.scene, INPUT, written)
+        base, saved = self.base, self.file.saved
+        if base is None:  # no scene file
+            return self.file.is_behind or _with_settings_of(self.original, self.scene, INPUT) != self.original
+        if saved is None or base.text != saved.text:
+            return True
+        written = self.original
+        with suppress(UserError, ValueError):  # a file that the text names is gone
+            written = base.scene
+        shown = _with_settings_of(written, self.scene, INPUT)
         return any(getattr(shown, name) != getattr(written, name) for name in ("tone", *WORK))
 
     @property
     def has_unsaved_work(self) -> bool:
         """True if there are unsaved changes that closing the panel would lose.
 
-        VIEWING and the tone count only where the user's own scene file can hold them.
+        Changes of VIEWING and of the tone alone count only if the user's own scene file can hold them.
         """
         path = self.original.path
-        if not self.is_changed or self.file.is_behind or path.suffix == ".toml" and not is_bundled(path):
-            return self.is_changed
-        return self.holds_work(self.scene)
+        can_hold_looks = self.file.is_behind or path.suffix == ".toml" and not is_bundled(path)
+        return self.is_changed and (can_hold_looks or self.holds_work(self.scene))
 
     def holds_work(self, shown: Scene) -> bool:
         """True if `shown` differs from the opened scene in more than looks."""
-        before, shown = self.original, _with(shown, VIEWING, self.original)
+        before, shown = self.original, _with_settings_of(self.original, shown, VIEWING)
         return any(getattr(shown, name) != getattr(before, name) for name in WORK)
 
     def open(self, scene: Scene) -> None:
@@ -144,7 +151,7 @@ class PanelScene:
     def read_again(self, scene: Scene) -> None:
         """Makes `scene`, whose program has other settings by now, the opened scene; its text and edits stay."""
         self.file.original = self.file.in_text = scene
-        if self.base is not None and self.file.saved is not None:  # their scenes are read from the texts again
+        if self.base is not None and self.file.saved is not None:  # copies: SceneText keeps the scene of its text
             self.base, self.file.saved = replace(self.base), replace(self.file.saved)
 
     def settings(self) -> Any:

@@ -29,6 +29,7 @@ class PanelView:
     def __init__(self, fonts: theme.Fonts, scale: float):
         self.fonts, self.scale = fonts, scale
         self._widths: dict[str, float] = {}  # text of numbers in the bars -> width in units
+        # Panel -> the line of statistics in its status bar, with the report, the wait and the width that it was made of
         self._lines: WeakKeyDictionary[Panel, tuple[tuple, str]] = WeakKeyDictionary()
 
     def draw(
@@ -39,24 +40,25 @@ class PanelView:
         draw = imgui.get_window_draw_list()
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
+        picture = panel.display.texture
         # The first coarse sample looks like damage beside a preview, which stays until the rest is compiled.
-        is_early = panel.work.is_waiting and panel.measured.samples < 2 and panel.budget.divisor > 1
-        is_early = panel.display.texture is None or is_early and panel.scene == panel.original and bool(panel.preview)
-        if panel.display.texture is not None and not is_early:
-            bottom = self._image(panel, panel.display.texture, image_rect, now)
+        is_coarse = panel.work.is_waiting and panel.measured.samples < 2 and panel.budget.divisor > 1
+        is_preparing = picture is None or is_coarse and panel.scene == panel.original and bool(panel.preview)
+        if picture is not None and not is_preparing:
+            bottom = self._image(panel, picture, image_rect, now)
             self._values(panel, image_rect)
             picture_overlays.draw(panel, image_rect, bottom, self.fonts, self.scale)
-        preview = panel.preview if is_early and not panel.error else None
+        preview = panel.preview if is_preparing and not panel.error else None
         if preview is not None:
             self._preview(preview[0], image_rect)
-        if overlay and (panel.display.texture is not None or not panel.error):
+        if overlay and (picture is not None or not panel.error):
             draw.push_clip_rect(*theme.corners(image_rect), True)
             overlay()
             draw.pop_clip_rect()
-        if is_early and not panel.error:
+        if is_preparing and not panel.error:
             view = "" if panel.inspection.name == COLOR else f"\nthen the view {panel.inspection.caption('')}"
             self._preparing((preview[1] if preview else PREPARING) + view, image_rect, preview is not None)
-        if image_rect != rect:
+        if image_rect != rect:  # a small panel has no bars (OpenPanels.lay_out())
             self._bars(panel, title, rect, now, active)
         if error := panel.short_error:
             problem = "This picture cannot be drawn" if panel.error else "Error: the last good picture stays"
@@ -91,6 +93,7 @@ class PanelView:
         left, right, split = comparison.textures(picture, now) if shown is None else (shown, None, 1.0)
         middle = low.x + split * (high.x - low.x)
         over = inspection.texture if is_overlay else None
+        # Each texture from `begin` to `end`, fractions of the panel's width
         for texture, begin, end in ((left, 0.0, split), (right, split, 1.0), (over, 0.0, 1.0)):
             if texture is not None:
                 corners = (low.x + begin * (high.x - low.x), low.y), (low.x + end * (high.x - low.x), high.y)
@@ -98,15 +101,7 @@ class PanelView:
                 draw.add_image(imgui.ImTextureRef(texture.texture.glo), *corners, *seen)
         if right is not None:
             draw.add_line((middle, low.y), (middle, high.y), theme.color_u32(theme.TEXT), 1.5 * self.scale)
-        samples = panel.measured.samples  # a picture file has one
-        label = comparison.caption(f"now, {samples} samples" if samples > 1 else panel.original.path.name, now)
-        if label and panel.budget.divisor == 1 and (other := comparison.other_size(picture)):
-            label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
-        if inspection.name != COLOR:
-            label = inspection.caption(panel.work.text())
-        if not label and panel.work.is_waiting and panel.draw_loop.displayed_settings != panel.scene.settings:
-            label = "old picture: the newest edit compiles"
-        label = label or panel.hint
+        label = self._caption(panel, picture, now)
         if zoom.is_on:
             label = f"{label}   {zoom.factor * rect[2] / picture.size[0]:.3g} units a pixel".strip()
         if not label:
@@ -116,6 +111,18 @@ class PanelView:
         top = high.y - imgui.calc_text_size(label, False, wrap).y - pad
         theme.caption(draw, self.fonts.text, size, low.x + pad, top, label, wrap)
         return top
+
+    def _caption(self, panel: Panel, picture: Texture, now: float) -> str:
+        """The text over the lower edge of the picture: of its view, of a comparison, or of the picture itself."""
+        if panel.inspection.name != COLOR:
+            return panel.inspection.caption(panel.work.text())
+        comparison, samples = panel.comparison, panel.measured.samples  # a picture file has one sample
+        label = comparison.caption(f"now, {samples} samples" if samples > 1 else panel.original.path.name, now)
+        if label and panel.budget.divisor == 1 and (other := comparison.other_size(picture)):
+            label += f", {other[0]} x {other[1]} pixels stretched to {picture.size[0]} x {picture.size[1]}"
+        if not label and panel.work.is_waiting and panel.draw_loop.displayed_settings != panel.scene.settings:
+            label = "old picture: the newest edit compiles"
+        return label or panel.hint
 
     def _values(self, panel: Panel, rect: Rect) -> None:
         """Writes values into magnified pixels: the view's values, or the picture's linear RGB."""
@@ -154,6 +161,7 @@ class PanelView:
         measured = panel.measured
         key = measured.report, panel.work.text() if panel.work.is_waiting else "", width
         known = self._lines.get(panel)
+        # Each report is another object, so that its values need not be compared
         if known is None or known[0][0] is not key[0] or known[0][1:] != key[1:]:
             known = self._lines[panel] = key, _fit(_statistics(panel), width)
         return known[1]
@@ -208,9 +216,10 @@ def _fit(facts: list[str], width: float) -> str:
 
 
 def _speed(panel: Panel, now: float, is_refining: bool) -> list[str]:
-    """Samples a second, milliseconds of device time for one, and displayed pictures a second; at rest the second.
+    """The texts of three rates: samples a second, device time of a sample, displayed pictures a second.
 
-    Where a picture that plays shows each sample, its samples a second are the last.
+    At rest there is the device time alone. A picture that plays with one sample each has no samples a second, which
+    would equal the displayed pictures.
     """
     measured, seconds = panel.measured, panel.measured.sample_seconds
     if not seconds:
@@ -241,7 +250,7 @@ def _progress(panel: Panel) -> str:
 def _statistics(panel: Panel) -> list[str]:
     """The picture's report without zeros, series first."""
     report = [row for row in panel.measured.rows if row.text != "0"]
-    report.sort(key=lambda row: (row.series is None, "stencil" in row.name))  # those words vary from draw to draw
-    # The last number of a series stands once.
+    report.sort(key=lambda row: (row.series is None, "stencil" in row.name))  # last what varies from draw to draw
+    # Equal numbers at the end of a series are shown once: "9  4  1  1  1" as "9  4  1"
     facts = [re.sub(r"(  \S+)\1+$", r"\1", f"{row.label} {row.text}") for row in report]
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts

@@ -97,8 +97,7 @@ def grid_lines(camera: Camera, lens_shift: tuple[float, float], projection: str,
     ends = np.where(depth[..., None] < near, cut, clip)
     points = _to_window(ends.reshape(-1, 4), rect).reshape(-1, 2, 2).tolist()
     colors = [GRID_COLOR] * len(lines) + AXIS_COLORS
-    is_seen = (depth >= near).any(1).tolist()
-    return [(color, a, b) for color, (a, b), seen in zip(colors, points, is_seen, strict=True) if seen]
+    return [(colors[k], points[k][0], points[k][1]) for k in np.flatnonzero((depth >= near).any(1))]
 
 
 def draw_grid(settings: Settings, rect: Rect, scale: float) -> None:

@@ -113,21 +113,22 @@ class AppState:
         self._steps_before = 0  # steps in _undo_stack when the session was opened
 
     def _make_panels(self, session: Session) -> list[Panel]:
-        """The panels of a session: its scenes, their texts, and which of them are paused.
+        """The panels of a session.
 
-        `bases` are the scenes' TOML texts, as the user edited them. A panel whose base is None takes the text of its
-        file, and so do all panels of a session without bases.
+        A panel without a `base`, the TOML text as the user edited it, takes the text of its file. Lists of the session
+        other than `scenes` may be empty; None then stands for each fact of a panel.
         """
         folder = cache_folder() / "pictures" if self._session_path else None
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now, folder)
-        pairs = zip(session.scenes, session.bases or [None] * len(session.scenes), strict=True)
-        panels = [Panel(scene, host, base) for scene, base in pairs]
+        bases = session.bases or (None,) * len(session.scenes)
+        panels = [Panel(scene, host, base) for scene, base in zip(session.scenes, bases, strict=True)]
         facts = zip_longest(panels, session.paused, session.stamps, session.errors, session.unsaved)
         for panel, is_paused, stamp, error, is_unsaved in facts:
             panel.paused |= bool(is_paused)
-            panel.file.is_behind = bool(is_unsaved) and not panel.has_unsaved_work
-            panel.error, panel.is_open = error or "", bool(error)
             panel.file.stamp = stamp or panel.file.stamp
+            # Unsaved work that neither the text nor the file shows is in the session's settings alone
+            panel.file.is_behind = bool(is_unsaved) and not panel.has_unsaved_work
+            panel.error, panel.is_open = error or "", bool(error)  # an input that cannot be read is not opened again
         return panels
 
     @property
@@ -193,12 +194,18 @@ class AppState:
         the newest displace the oldest.
         """
         panels, opened = self.panels, self._opened_session
-        scenes, bases = tuple(panel.scene_of_session() for panel in panels), tuple(panel.base for panel in panels)
-        paused, stamps, unsaved = zip(*((p.paused, p.file.stamp, p.has_unsaved_work) for p in panels), strict=True)
+        scenes = tuple(panel.scene_of_session() for panel in panels)
+        unsaved = tuple(panel.has_unsaved_work for panel in panels)
         edited = (opened.edited or scenes != opened.scenes) and any(unsaved)
-        edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
-        shown = panels.active, panels.columns, panels.maximized.is_on
-        return Session(scenes, *shown, clean, panels.layout, bases, edited, edits, paused, None, stamps, unsaved)
+        return Session(
+            scenes, panels.active, panels.columns, panels.maximized.is_on, clean, panels.layout,
+            bases=tuple(panel.base for panel in panels),
+            edited=edited,
+            edits=max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0,
+            paused=tuple(panel.paused for panel in panels),
+            stamps=tuple(panel.file.stamp for panel in panels),
+            unsaved=unsaved,
+        )  # fmt: skip
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.
@@ -337,10 +344,9 @@ class AppState:
         if self.dialog or overlays.dropped:
             if self.dialog:
                 self.dialog.cancel()
-            # `dropped` is a dropped file, about which a dialog asks
-            self.dialog = overlays.dropped = None
+            self.dialog = overlays.dropped = None  # `dropped`: a dropped file, about which a dialog asks
             return
-        # The switches stand in the order in which Escape turns them off: the topmost layer first.
+        # In the order in which Escape turns them off: the topmost layer first.
         over = overlays.palette, overlays.picture, overlays.film, overlays.reference, overlays.help, overlays.code
         rest = modes.picking, overlays.inspector, self.panels.maximized
         for switch in (modes.dragging_panel, modes.picture_keys, *over, *rest):

@@ -65,23 +65,26 @@ def difference(state: PanelsState, other: PanelsState, is_undo: bool = True) -> 
 
 
 def _edit(name: str, old: Document, new: Document) -> str:
-    """What an edit did to a setting: the item that it deleted, added or changed, else the setting's name."""
+    """What an edit did to a setting: the one item that it deleted, added or changed, else the setting's name."""
     if name in groups(old.scene.settings) and type(old.scene.settings) is type(new.scene.settings):
-        one, two = (getattr(document.scene.settings, name) for document in (old, new))
-        verb = ("delete ", "", "add ")[min(max(len(two) - len(one), -1), 1) + 1]
-        long, short, document = (two, one, new) if verb == "add " else (one, two, old)
-        first = next((k for k, value in enumerate(short) if value != long[k]), len(short))
-        rest = long[first + 1 :], short[first + (not verb) :]
-        if rest[0] == rest[1]:
-            return f"{verb}{document.label(Item(name, first))}"
+        before, after = (getattr(document.scene.settings, name) for document in (old, new))
+        first = next((k for k, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+        first = min(len(before), len(after)) if first is None else first  # of the items that differ
+        item = Item(name, first)
+        if len(before) == len(after) and before[first + 1 :] == after[first + 1 :]:
+            return old.label(item)
+        if before[first + 1 :] == after[first:]:
+            return f"delete {old.label(item)}"
+        if before[first:] == after[first + 1 :]:
+            return f"add {new.label(item)}"
     return name.replace("_", " ")
 
 
 def show_again(state: PanelsState) -> None:
-    """Shows the documents of a state in its panels. `panel.base` is the TOML text of a panel's document (Document)."""
+    """Shows the documents of a state in its panels; their selections stay."""
     for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
-        panel.base = document.base
-        if file.original.path != panel.original.path:  # a panel of the same file keeps the text that is saved now
+        panel.base = document.base  # the scene's TOML text
+        if file.original.path != panel.original.path:  # a panel of the same file keeps what is known of the file now
             panel.file = file
         panel.show(document.scene)
 
@@ -116,8 +119,9 @@ class UndoStack(Generic[State]):
 
     def previous(self, state: State) -> State | None:
         """The state that undo() would return."""
-        past = [*self._past[-2:], *[state] * self.differs(state)]
-        return past[-2] if len(past) > 1 else None
+        if self.differs(state):
+            return self._past[-1]
+        return self._past[-2] if len(self._past) > 1 else None
 
     def undo(self, state: State) -> State | None:
         """Undoes one step and returns the state before it; None if there is none.

@@ -147,8 +147,8 @@ def dock(node: LayoutNode, index: int, side: str) -> LayoutNode:
 
 
 def remove(node: LayoutNode, index: int) -> LayoutNode | None:
-    """Removes a panel and renumbers those after it; None if it was the last."""
-    return _replace_panels(node, lambda panel: None if panel == index else panel - (panel > index))
+    """Removes a panel; those after it get the next lower index. None if it was the last."""
+    return _replace_panels(node, lambda panel: None if panel == index else panel - 1 if panel > index else panel)
 
 
 def nearest(rects: Mapping[int, Rect], index: int, side: str) -> int | None:
@@ -222,7 +222,8 @@ def _join(horizontal: bool, pairs: list[tuple[LayoutNode, float]]) -> LayoutNode
 def _split_rectangle(split: Split, rect: Rect, gap: int) -> list[Rect]:
     """The rectangles of the children; rounding errors do not add up, as each end is rounded by itself."""
     x, y, width, height = rect
-    length = (width if split.horizontal else height) + gap
+    length = (width if split.horizontal else height) + gap  # each child with a gap behind it
+    # 1e-6: ratios like 1/3, of which three sum to less than 1, must not lose a unit
     ends = [math.floor(length * end + 1e-6) for end in accumulate(split.ratios, initial=0.0)]
     spans = [(start, max(1, end - gap - start)) for start, end in zip(ends, ends[1:], strict=False)]
     return [(x + a, y, n, height) if split.horizontal else (x, y + a, width, n) for a, n in spans]

@@ -52,18 +52,18 @@ class Session:
     """
 
     scenes: tuple[Scene, ...]
-    active: int = 0
-    columns: int = 0
-    solo: bool = False
+    active: int = 0  # the index of the active panel
+    columns: int = 0  # of the grid; 0 is automatic
+    solo: bool = False  # only the active panel is displayed
     clean: bool = True
     layout: LayoutNode | None = None  # None is a grid of `columns`
     bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
     edited: bool = False
     edits: int = 0
-    paused: tuple[bool, ...] = ()  # whether each panel is paused; a scene with a time is paused anyway
+    paused: tuple[bool, ...] = ()  # of each panel; a panel of a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
     stamps: tuple[Stamp | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
-    unsaved: tuple[bool, ...] = ()  # whether each panel's scene has work that its file has not
+    unsaved: tuple[bool, ...] = ()  # True for a panel whose scene has work that its file has not
     errors: tuple[str, ...] = field(default=(), compare=False)  # of inputs that cannot be read, shown in their panels
 
 
@@ -73,7 +73,7 @@ class KeptSession:
 
     path: Path
     saved: float  # seconds since the epoch
-    titles: tuple[str, ...] = ()  # titles of the session's panels; empty if the file is damaged
+    titles: tuple[str, ...] = ()  # titles of the session's panels; none if the file is damaged
     edited: bool = False
     clean: bool = True
     edits: int = 0
@@ -256,19 +256,32 @@ def restore(path: Path) -> Session:
     stamps = tuple(tuple(stamp) if isinstance(stamp := panel.pop("stamp", None), list) else None for panel in panels)
     scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
     bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
-    active = _read_int(table, "active", len(scenes) - 1, path)
-    columns = _read_int(table, "columns", MAX_PANELS, path)
     try:
         layout = layout_from_table(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
         raise InputError(f"{path}: layout: {error}") from error
-    solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
-    edits = _read_int(table, "edits", MAX_EDITS, path)
-    return Session(scenes, active, columns, solo, clean, layout, bases, edited, edits, paused, origin, stamps, unsaved)
+    return Session(
+        scenes,
+        active=_read_int(table, "active", len(scenes) - 1, path),
+        columns=_read_int(table, "columns", MAX_PANELS, path),
+        solo=table.get("solo") is True,
+        clean=table.get("clean") is not False,
+        layout=layout,
+        bases=bases,
+        edited=table.get("edited") is True,
+        edits=_read_int(table, "edits", MAX_EDITS, path),
+        paused=paused,
+        origin=origin,
+        stamps=stamps,
+        unsaved=unsaved,
+    )
 
 
 def answer(base: Path, origin: Stamp | None, removes: bool = False) -> None:
-    """Marks the kept session of this stamp, whatever its name is by now, as answered, or removes it."""
+    """Notes that the user was asked about the kept session with this file_stamp(), or removes the session.
+
+    Another window may have renamed its file, so that it is found by its stamp.
+    """
     for path in _kept_files(base) if origin else []:
         if file_stamp(path) == origin:
             with suppress(OSError):  # else it is offered again

@@ -22,13 +22,15 @@ Choice = Literal["save", "discard", "cancel"]
 
 @dataclass
 class Question:
-    """Unsaved panels and the file of unsaved text; `then` is called once all are saved or discarded.
+    """One of two questions, before unsaved work or a file is lost.
 
-    With `write`, about a single file that was changed since its panel read it: write() replaces it, load() shows
-    what it holds, and then() goes on with the question whose answer was to save.
+    Without `write`: save or discard the unsaved documents in `lost`, one after the other; once none is left, then()
+    does what the user asked for. With `write`: the only file in `lost` was changed by others since its panel read it;
+    write() replaces it, load() shows what it holds. Before either, then() brings back the question that the saving
+    answered, if there was one.
     """
 
-    lost: list[Panel | Path]
+    lost: list[Panel | Path]  # a panel; or the file whose text in the code panel is not saved
     then: Callable[[], None]
     doing: str = "Save"  # why it is asked, such as "Quit"
     write: Callable[[], None] | None = None
@@ -64,13 +66,13 @@ def has_work(app: AppState, panel: Panel) -> bool:
 def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], doing: str, with_code: bool = False) -> None:
     """Does then(), which is `doing`, at once if the panels hold no unsaved work; otherwise asks first.
 
-    `with_code`: about any code.
+    The question is also about the code panel's text, if it is of a file of the panels, or `with_code`.
     """
-    in_code = app.code_changed  # the text of a panel's own file has the panel's changes too
-    lost: list[Panel | Path] = [p for p in panels if p.has_unsaved_work and in_code != p.original.path]
-    with_code |= any(app.code_changed in (panel.original.path, *panel.scene.files) for panel in panels)
-    if with_code and app.code_changed is not None:
-        lost.append(app.code_changed)
+    file = app.code_changed  # of the code panel's text, if that is not saved
+    # A panel's own file is asked about once, as code: its text has the panel's changes too
+    lost: list[Panel | Path] = [p for p in panels if p.has_unsaved_work and p.original.path != file]
+    if file is not None and (with_code or any(file in (p.original.path, *p.scene.files) for p in panels)):
+        lost.append(file)
     if lost:
         app.overlays.question = Question(lost, then, doing)
     else:
@@ -80,16 +82,16 @@ def ask(app: AppState, panels: Sequence[Panel], then: Callable[[], None], doing:
 def write_over(
     app: AppState, path: Path, stamp: tuple[int, int] | None, write: Callable[[], None], load: Callable[[], None]
 ) -> None:
-    """Calls write(), at once if the file has this stamp or is gone; otherwise asks first."""
+    """Calls write(), at once if the file has this file_stamp() or is gone; otherwise asks first."""
     if file_stamp(path) in (stamp, None):
         write()
     else:
-        then = partial(setattr, app.overlays, "question", app.overlays.question)
-        app.overlays.question = Question([path], then, "Save", write, load)
+        ask_again = partial(setattr, app.overlays, "question", app.overlays.question)
+        app.overlays.question = Question([path], ask_again, "Save", write, load)
 
 
 def poll(app: AppState) -> Question | None:
-    """The open question; goes on to the next document, and to what was asked for, once one is saved."""
+    """The open question, called in each frame: drops documents that were saved; after the last, does what was asked."""
     question = app.overlays.question
     if question is None or question.write:
         return question
@@ -116,11 +118,12 @@ def answer(app: AppState, choice: Choice, save: Callable[[AppState, Panel], None
         question.then()
         (question.write if choice == "save" else question.load)()
     elif choice == "save":
-        app.save_code(None) if isinstance(first := question.lost[0], Path) else save(app, first)
+        first = question.lost[0]
+        app.save_code(None) if isinstance(first, Path) else save(app, first)
     else:
         if isinstance(question.lost[0], Path):
             app.revert_code()
-        question.lost = question.lost[1:]  # poll() goes on
+        question.lost = question.lost[1:]  # poll() asks about the next
 
 
 def undo(app: AppState) -> None:
