@@ -62,8 +62,10 @@ def text_files(panel: Panel) -> list[Path]:
     shaders = [path for path in sorted(panel.scene.files) if path.suffix in open_files.SHADER_SUFFIXES]
     own = [*shaders, first] if first is None or first.suffix == ".toml" else [first, *shaders]
     passes = [SHADERS / name for name in (*picture_class(panel.scene.picture).passes, "images/tonemap.frag")]
-    found = {path.absolute(): path for path in reversed([*own, *passes]) if path is not None}
-    return list(found.values())[::-1]
+    found: dict[Path, Path] = {}  # each file once, under the name by which the panel knows it
+    for path in filter(None, [*own, *passes]):
+        found.setdefault(path.absolute(), path)
+    return list(found.values())
 
 
 class CodeView:
@@ -80,8 +82,9 @@ class CodeView:
         self._stamp: tuple[int, int] | None = None  # inode and time of change of the file when it was read or written
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
-        self._is_typed = False  # the text has more than what was changed over the picture
-        self._followed: tuple[Scene | None, SceneText | None] = None, None  # scene and base that were last taken in
+        self._is_typed = False  # the user has typed since the text was read or written; see is_changed
+        # Of the panel that shows the file: the scene and its TOML text (`base`) that _follow() took in last
+        self._followed: tuple[Scene | None, SceneText | None] = None, None
         app.sync_code, app.save_code, app.revert_code = self.sync, self.save, self.revert
         self._marked = ""  # the error sentence whose line is marked
 
@@ -94,13 +97,16 @@ class CodeView:
         """Opens the active panel's file, and compiles a text that was typed; called in each frame."""
         if self.app.overlays.code:
             files = text_files(self.app.panel)
-            is_own = self.app.panel.original.path.is_file() or not files[0].is_relative_to(SHADERS)
-            first = files[0] if is_own else None  # a new scene has no text yet, and the program's own is not its
+            # A new scene has no text yet; the first of its files is then a GLSL pass of the program
+            is_saved = self.app.panel.original.path.is_file() or not files[0].is_relative_to(SHADERS)
+            first = files[0] if is_saved else None
             if self.path not in (*files, first) and not self.is_changed:
                 self.open(first)
         if self.path is None:
             return
-        self._is_typed &= self.app.code_changed is not None  # else it was saved with its scene
+        self._is_typed &= (
+            self.app.code_changed is not None
+        )  # save_files.py clears it: the text was saved with its scene
         if not self._is_typed and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
             self.open(self.path)  # another program or save_scene() has written the file
         text = self.editor.get_text()
@@ -123,15 +129,18 @@ class CodeView:
         return next((panel for panel in panels if panel.original.path == self.path), None)
 
     def _follow(self, at_rest: bool = False) -> None:
-        """Takes what was changed over the picture into its text, if that draws without an error."""
+        """Takes what was changed over the picture into its text, if that draws without an error.
+
+        `at_rest`: not while the user drags something.
+        """
         panel, text = self._own_panel, self.editor.get_text()
         if panel is None or at_rest and panel.is_interacting(self.app.now()):
             return
-        is_known = panel.scene is self._followed[0] and panel.base is self._followed[1]
-        if is_known or text != self._compiled or panel.short_error:
+        is_followed = panel.scene is self._followed[0] and panel.base is self._followed[1]
+        if is_followed or text != self._compiled or panel.short_error:
             return
         is_in_text = panel.kept_scene == panel.file.in_text and (panel.base is None or panel.base.text == text)
-        if is_in_text or not panel.has_unsaved_work and text == self._saved:
+        if is_in_text or text == self._saved and not panel.has_unsaved_work:
             return
         self._followed = panel.scene, panel.base
         with self.app.errors_as_messages("showing the changes of the picture in its text", ValueError):
@@ -166,11 +175,12 @@ class CodeView:
     def _indent_brace(self) -> None:
         """Gives a brace that was typed first in its line the indentation of the line that opens it."""
         at, lines = self.editor.get_main_cursor_position(), self.editor.get_text().split("\n")
-        before, opened, position = lines[at.line][: at.index], 1, imgui_color_text_edit.TextEditor.DocPos
+        before, position = lines[at.line][: at.index], imgui_color_text_edit.TextEditor.DocPos
+        depth = 1  # braces that are closed below a line and not opened in or below it
         for line in reversed(lines[: at.line] if before.lstrip() == "}" else []):
             code = line.partition("//")[0]
-            opened += code.count("}") - code.count("{")
-            if opened <= 0:
+            depth += code.count("}") - code.count("{")
+            if depth <= 0:
                 brace = f"{code[: len(code) - len(code.lstrip())]}}}"
                 if brace != before:
                     self.editor.replace_section_text(position(at.line, 0), position(at.line, at.index), brace)

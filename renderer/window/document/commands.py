@@ -49,8 +49,10 @@ def duplicate_all(document: Document, chosen: Collection[Item]) -> Document:
     made = for_each(document, chosen, duplicate)
     for name, members in document.groups.items():
         if members <= set(chosen):
-            before = {item: sum(o.group == item.group and o.index < item.index for o in chosen) for item in members}
-            copies = [Item(item.group, item.index + number + 1) for item, number in before.items()]
+            copies = []
+            for item in members:  # of items 2 and 5, the copies are items 3 and 7
+                before = sum(other.group == item.group and other.index < item.index for other in chosen)
+                copies.append(Item(item.group, item.index + before + 1))
             made = group(made, copies, next_name(name, list(made.scene.groups)))
     return made
 
@@ -82,9 +84,9 @@ def delete(document: Document, item: Item) -> Document:
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         raise ValueError(f"{document.label(item)} is used by {first}{more}; give them another one before")
     values, path = list(getattr(settings, item.group)), ("settings", item.group)
-    del values[item.index]
-    order = [k if k < item.index else k + 1 for k in range(len(values))]
-    document = _with_moved_paths(document.up_to_date(), item.group, order)
+    numbers = list(range(len(values)))
+    del values[item.index], numbers[item.index]
+    document = _with_moved_paths(document.up_to_date(), item.group, numbers)
     if values and item_count(document.text().text, path) == len(values) + 1:
         document = document.with_text(lambda text: toml_text.remove_item(text, path, item.index))
     return replace(document, selection=None).with_settings(**{item.group: tuple(values)}).up_to_date()
@@ -114,16 +116,19 @@ def drop(document: Document, item: Item, target: Item) -> Document:
 
 
 def _with_moved_paths(document: Document, group: str, order: list[int]) -> Document:
-    """The document whose key frames and groups follow the items of a list; `order` has the old index of each new one.
+    """The document whose key frames and groups follow the items of a list, the paths of a deleted item removed.
 
-    The index of an inserted item is -1.
+    `order` has the old index of each item, by its new index; -1 for an inserted item.
     """
-    moved = {old: new for new, old in enumerate(order)}
+    new_index = {old: new for new, old in enumerate(order)}
 
     def followed(path: str) -> str:
+        """The path after the move; empty for a deleted item."""
         match = re.fullmatch(rf"{re.escape(group)}\[(\d+)\](.*)", path)
-        index = moved.get(int(match[1])) if match else None
-        return "" if match and index is None else f"{group}[{index}]{match[2]}" if match else path
+        if match is None:  # of another list
+            return path
+        index = new_index.get(int(match[1]))
+        return "" if index is None else f"{group}[{index}]{match[2]}"
 
     before, animation = document.scene, document.scene.animation
     groups = {name: tuple(filter(None, map(followed, members))) for name, members in before.groups.items()}
@@ -206,6 +211,7 @@ def _with_renamed_keys(track: Track, settings: PictureSettings, reference_list: 
 
 
 def _with_name(value: Any, names: list[str], old: str, new: str) -> Any:
+    """The item with `new` in place of the name `old` in these of its fields, which hold a name or a tuple of names."""
     edits: dict[str, Any] = {}
     for field in names:
         found = getattr(value, field)
@@ -225,6 +231,7 @@ def set_value(document: Document, item: Item, value: object) -> Document:
 
 
 def _comment(document: Document, item: Item) -> str:
+    """The comment beside the header of the item's table in the text; empty without one."""
     comments = document.base.comments(item.group) if document.base is not None else []
     return comments[item.index] if item.index < len(comments) else ""
 

@@ -31,9 +31,10 @@ class FrameExchange:
         self._frame: np.ndarray | None = None
         self._number = 0
         self.wants_text = False  # the window waits for typed text
-        self.closed = self.was_ended = False
-        self._waiting = self._waits = 0  # requests that wait, and all so far
-        self._requested_at = -1e9
+        self.closed = self.was_ended = False  # by whom the window was closed: see close()
+        # Of wait_frame(): the calls that wait now, and the number of all calls so far.
+        self._waiting = self._waits = 0
+        self._requested_at = -1e9  # the time of the viewer's last request, on time.perf_counter()'s clock
 
     def post_events(self, events: list[dict]) -> None:
         """Queues events for the drawing thread."""
@@ -64,10 +65,10 @@ class FrameExchange:
         self._wake()
         with self._condition:
             self._waiting, self._waits = self._waiting + 1, self._waits + 1
-            last = self._waits + MAX_WAITS
+            displaced_by = self._waits + MAX_WAITS  # the number of the call that ends this one
             self._condition.notify_all()
             self._condition.wait_for(
-                lambda: self.closed or self._number != after or self._waits >= last, LONG_POLL_SECONDS
+                lambda: self.closed or self._number != after or self._waits >= displaced_by, LONG_POLL_SECONDS
             )
             self._waiting -= 1
             self._requested_at = time.perf_counter()
@@ -118,9 +119,9 @@ class Viewers:
             known = self._names.get(name)
             if known is not None or self._closed:
                 return known or self.first
-            owner = next((n for n, exchange in self._names.items() if exchange is self.first), None)
+            owner = next((n for n, exchange in self._names.items() if exchange is self.first), None)  # a name
             if owner is None or self.first.seconds_since_request() > LEFT_SECONDS:
-                self._names.pop(owner or "", None)
+                self._names.pop(owner or "", None)  # the new viewer takes its window over
                 self._names[name] = self.first
             elif len(self._names) >= MAX_VIEWERS:
                 return None

@@ -49,8 +49,9 @@ def draw(app: AppState, panel: Panel, index: int, scale: float) -> None:
         imgui.dummy(side)
     else:
         imgui.image(imgui.ImTextureRef(ball.display.texture.texture.glo), side)
-    is_shown = ball is not None and wanted is not None and ball.scene.settings == wanted.settings
-    if wanted is not None and not (ball is not None and is_shown and ball.draw_loop.shows_full_sample):
+    is_wanted = ball is not None and wanted is not None and ball.scene.settings == wanted.settings
+    is_drawn = is_wanted and ball is not None and ball.draw_loop.shows_full_sample
+    if wanted is not None and not is_drawn:
         (left, top), size = imgui.get_item_rect_min(), theme.FONT_SIZE * scale
         theme.caption(imgui.get_window_draw_list(), imgui.get_font(), size, left + 8, top + 8, "drawn next")
     theme.hint((ball and ball.error) or "the selected material, ray traced on a ball of radius 1")

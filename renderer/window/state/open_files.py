@@ -38,11 +38,12 @@ RELOAD_SUFFIXES = (".toml", ".flame", ".flam3", *PROGRAM_SUFFIXES)  # files that
 
 def reload_changed_files(app: AppState, now: float) -> None:
     """Reloads shaders, scenes and the files that they name, after each edit."""
-    if not app.file_watcher.is_due(now, tuple(id(panel.scene) for panel in app.panels)):
+    if not app.file_watcher.is_due(now, tuple(id(panel.scene) for panel in app.panels)):  # scenes say what is watched
         return
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in RELOAD_SUFFIXES}
     for panel in app.panels:
         paths |= _named_files(panel.scene)
+    # drafts.copies: the user's copies that are read in place of bundled shaders
     shader_files = app.file_watcher.files_below(SHADERS, now).union(drafts.copies.values())
     changed = app.file_watcher.poll(paths | shader_files, now)
     if changed:
@@ -101,10 +102,7 @@ def next_scene(app: AppState, direction: int) -> None:
 
 
 def open_in_active_panel(app: AppState, scene: Scene, message: str = "") -> None:
-    """Shows a scene in the active panel, after the question about unsaved work in it.
-
-    New, Open, Recent, the palette and the next scene all do. To keep what is there, one duplicates the panel first.
-    """
+    """Shows a scene in the active panel, after the question about unsaved work in it."""
     unsaved.ask(app, [app.panel], partial(_open_in_panel, app, app.panel, scene, message), f"Open {scene.title}")
 
 
@@ -123,8 +121,8 @@ def _open_in_panel(app: AppState, panel: Panel, scene: Scene, message: str = "")
         panel.scene_time = scene.time
         panel.paused = panel.paused or starts_paused(scene)
     ignored = format_ignored(picture_class(scene.picture).ignored(scene.settings))
-    said = [*scene.notes, *(f"not drawn: {', '.join(ignored[:4])}" for _ in ignored[:1])]
-    app.show_message(message or "; ".join([scene.title, *said]))
+    not_drawn = [f"not drawn: {', '.join(ignored[:4])}"] if ignored else []
+    app.show_message(message or "; ".join([scene.title, *scene.notes, *not_drawn]))
 
 
 def revert(app: AppState) -> None:
@@ -216,9 +214,10 @@ def check_own(path: Path) -> None:
 
 
 def save_copy(app: AppState, panels: Iterable[Panel], file: Path, copy: Path, text: str) -> None:
-    """Writes the text of a file of the program to a copy of the user's own, which the panels show in its stead.
+    """Writes the text of a bundled file to a copy of the user's own, which the panels then show instead.
 
-    Values that the user has changed stay, except of a file whose text has them all.
+    Values that the user has changed over the picture stay. `file` is a panel's opened file or a program that its scene
+    names.
     """
     write_text(copy, moved_text(text, file, copy))
     app.recent.add(copy)
@@ -228,9 +227,8 @@ def save_copy(app: AppState, panels: Iterable[Panel], file: Path, copy: Path, te
             named = [f.name for f in fields(scene.settings) if getattr(scene.settings, f.name) == str(file)]
             scene = replace(scene, settings=replace(scene.settings, **dict.fromkeys(named, str(copy))))
         if is_opened_file:
-            before = panel.original
-            panel.open(load_for_window(copy))
-            loaded = panel.original
+            before, loaded = panel.original, load_for_window(copy)
+            panel.open(loaded)
             settings = _with_edits(loaded, before, scene).settings
             scene = replace(scene, path=loaded.path, title=loaded.title, settings=settings)
         panel.show(scene)
@@ -248,21 +246,20 @@ def open_scene_at(app: AppState, index: int, u: float, v: float) -> bool:
 
 
 def _with_edits(loaded: Scene, before: Scene, shown: Scene, text_wins: bool = False) -> Scene:
-    """The scene `loaded` of an edited program, with what the user had changed.
+    """The scene `loaded` of an edited file, with what the user had changed over the picture (three-way merge).
 
-    `before` is the scene of the file before its edit, `shown` the scene with the user's changes. With `text_wins` what
-    was changed in both is as in `loaded`.
+    `before` is the scene of the file before its edit, `shown` the scene with the user's changes. A setting that both
+    have changed is as in `shown`; with `text_wins` as in `loaded`.
     """
     if before.picture != loaded.picture or type(shown.settings) is not type(before.settings):
         return loaded
-    kept = kept_values(shown.settings, type(loaded.settings))
 
-    def is_edit(old: object, name: str, value: object, new: object) -> bool:
-        was = getattr(old, name)
-        return value != was and not (text_wins and getattr(new, name) != was)
+    def keeps(name: str, old: object, mine: object, new: object) -> bool:
+        return mine != getattr(old, name) and not (text_wins and getattr(new, name) != getattr(old, name))
 
-    changed = {k: value for k, value in kept.items() if is_edit(before.settings, k, value, loaded.settings)}
-    names = [k for k in ("title", "tone", "animation", "size") if is_edit(before, k, getattr(shown, k), loaded)]
+    values = kept_values(shown.settings, type(loaded.settings))
+    changed = {k: value for k, value in values.items() if keeps(k, before.settings, value, loaded.settings)}
+    names = [k for k in ("title", "tone", "animation", "size") if keeps(k, before, getattr(shown, k), loaded)]
     scene = replace(loaded, **{name: getattr(shown, name) for name in names})
     return replace(scene, settings=replace(loaded.settings, **changed))
 
@@ -272,36 +269,39 @@ def _show_update_error(panel: Panel, error: Exception, sentence: str) -> None:
 
 
 def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, is_quiet: bool = False) -> None:
-    """Reloads shaders, and the scenes, meshes and other inputs that are in `files`; all of them for None.
+    """Reloads the scenes, meshes and other inputs that are in `files`, or all (None); and with `shaders` all shaders.
 
-    If an edited file fails to load, its panel keeps the last good picture and shows the error. Panels keep unsaved
-    edits: in place of their file, or with `is_quiet`, for texts of the code panel, over a text that lacks them. Unless
-    `is_quiet`, a message follows once the edited files are drawn.
+    If an edited file fails to load, its panel keeps the last good picture and shows the error. A panel with unsaved
+    edits keeps them, and is not read from its file. `is_quiet` is for texts of the code panel: they are read although
+    the panel has edits, which are then made in the new text; there is no message once the edited files are drawn.
     """
-    texts, unread = clear_source_cache(), set[str]()  # and the names of changed files that edits hide
+    texts = clear_source_cache()  # the shader sources that the present pictures were compiled from
+    unread = set[str]()  # names of files that changed on the disk, but whose panels keep unsaved edits
     for panel in app.panels:
         path = panel.original.path
-        edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
-        referenced, is_program = _named_files(panel.scene), path.suffix in PROGRAM_SUFFIXES
-        keeps = not is_quiet and (path in drafts.texts or not is_program and panel.has_unsaved_work)
-        is_hidden = keeps and file_stamp(path) not in (panel.file.stamp, None)
-        has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in referenced & (files or set()))
+        is_edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
+        named, is_program = _named_files(panel.scene), path.suffix in PROGRAM_SUFFIXES
+        keeps_edits = not is_quiet and (path in drafts.texts or not is_program and panel.has_unsaved_work)
+        is_unread = keeps_edits and file_stamp(path) not in (panel.file.stamp, None)
+        has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in named & (files or set()))
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
-            if edited and not keeps or has_new_program and not is_hidden:
-                loaded, stamp, by_code = load_again(panel.original), panel.file.stamp, is_quiet and edited
-                before = panel.file.in_text if by_code else panel.original
-                shown = panel.scene if is_program or keeps or is_quiet else before
-                if edited:
+            if is_edited and not keeps_edits or has_new_program and not is_unread:
+                loaded, stamp, is_typed = load_again(panel.original), panel.file.stamp, is_quiet and is_edited
+                before = panel.file.in_text if is_typed else panel.original
+                # A scene file without unsaved edits is shown as it is read: nothing of the old scene is kept
+                shown = panel.scene if is_program or keeps_edits or is_quiet else before
+                if is_edited:
                     panel.open(loaded)
-                    panel.file.stamp = stamp if path in drafts.texts else panel.file.stamp
+                    if path in drafts.texts:  # typed, not saved: the file is as it was
+                        panel.file.stamp = stamp
                 else:  # a program that the scene names: the scene's own text stays, with its edits
                     panel.read_again(loaded)
-                panel.reload(_with_edits(loaded, before, shown, by_code), texts)
-            elif shaders or files is None or referenced & files:
+                panel.reload(_with_edits(loaded, before, shown, text_wins=is_typed), texts)
+            elif shaders or files is None or named & files:  # the picture alone is made anew
                 panel.reload(panel.scene, texts)
-            if is_hidden and edited:
+            if is_unread and is_edited:
                 unread.add(path.name)
-                load_again(panel.original)  # an error in it is shown all the same
+                load_again(panel.original)  # raises the file's error, which is shown although the file is not used
                 panel.update_error = ""
     app.presets_cache = None
     names = "shaders" if shaders or files is None else ", ".join(sorted({path.name for path in files}))

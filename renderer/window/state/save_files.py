@@ -32,11 +32,12 @@ def save_scene(app: AppState, panel: Panel | None = None) -> None:
     """Writes a panel's scene (default: the active one's); asks for a file if it has none, or one of the program."""
     panel = panel or app.panel
     with app.errors_as_messages("saving the scene", ValueError):
-        own = panel.original.path
-        path = panel.file.path or (own if _is_from(own, panel) or _shader_text(panel) is not None else None)
+        opened = panel.original.path
+        can_hold = _holds_flame_of(opened, panel) or _shader_text(panel) is not None
+        path = panel.file.path or (opened if can_hold else None)
         if path is None or is_bundled(path):
             save_scene_as(app, panel)
-        elif app.code_changed == path:  # its text has what was changed over the picture
+        elif app.code_changed == path:  # the code panel's text has what was changed over the picture too
             app.save_code(None)
         else:
             load = partial(open_files.show_file, app, panel)
@@ -49,24 +50,27 @@ def document_text(panel: Panel) -> str | None:
     Raises TextError for a text whose layout does not allow the edits, UserError for a flame that cannot be written.
     """
     path, scene = panel.original.path, panel.kept_scene
-    if _is_from(path, panel):
-        return _flame_file(panel, scene, path, False)[0].decode()
+    if _holds_flame_of(path, panel):
+        return _flame_file(panel, scene, path, appends=False)[0].decode()
     if path.suffix == ".toml":
         return replace(panel.document, scene=scene).text().text
     return _shader_text(panel)
 
 
 def _shader_text(panel: Panel) -> str | None:
-    """The panel's shader with the values of its uniforms; None if that does not hold all that was changed."""
+    """The text of the panel's own shader file, with the values of its uniforms as they are set over the picture.
+
+    None for other files, and if something else was changed, which a shader cannot hold.
+    """
     path, before, shown = panel.original.path, panel.original.settings, panel.scene.settings
     if path.suffix not in open_files.SHADER_SUFFIXES or type(before) is not type(shown):
         return None
-    names: dict[str, str] = {}
+    names: dict[str, str] = {}  # name of a uniform by the key of its setting
     with suppress(InputError):  # a text that cannot be read has no uniforms, and is saved as it is
         names = {uniform.key: uniform.name for uniform in toy.program_of(shown).uniforms}
     values = {name: getattr(shown, key) for key, name in names.items() if getattr(shown, key) != getattr(before, key)}
-    kept = replace(panel.scene, settings=replace(shown, **{key: getattr(before, key) for key in names}))
-    if panel.holds_work(kept) or kept.tone != panel.original.tone:
+    without_values = replace(panel.scene, settings=replace(shown, **{key: getattr(before, key) for key in names}))
+    if panel.holds_work(without_values) or without_values.tone != panel.original.tone:
         return None
     return with_values(read_text(drafts.file_of(path)), values)
 
@@ -87,10 +91,10 @@ def _save_shader(app: AppState, panel: Panel, path: Path) -> None:
         app.show_message(f"saved {path.name}{lacks}")
 
 
-def _is_from(path: Path, panel: Panel) -> bool:
+def _holds_flame_of(path: Path, panel: Panel) -> bool:
     """True for the .flame file that the panel's flame, or its key frames, were opened from or saved to."""
-    is_own = is_flame_file(path) and panel.scene.picture == "flame" and path == panel.original.path
-    return is_own and panel.original.part != "" and path.is_file()
+    is_opened = is_flame_file(path) and panel.scene.picture == "flame" and path == panel.original.path
+    return is_opened and panel.original.part != "" and path.is_file()  # `part`: which flame of the file
 
 
 def save_scene_as(app: AppState, panel: Panel | None = None) -> None:
@@ -121,7 +125,8 @@ def _note(panel: Panel, path: Path) -> str:
     count = 0
     with suppress(InputError):
         count = len(read_library(path)[0]) if is_flame_file(path) else 0
-    choice = "save again to replace this one" if _is_from(path, panel) else "Append keeps them, save again replaces all"
+    is_opened = _holds_flame_of(path, panel)
+    choice = "save again to replace this one" if is_opened else "Append keeps them, save again replaces all"
     return f"{path.name} holds {count} flames; {choice}" if count > 1 else ""
 
 
@@ -135,7 +140,7 @@ def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> N
     if path.suffix in open_files.SHADER_SUFFIXES:
         _save_shader(app, panel, path)
         return
-    app.sync_code()
+    app.sync_code()  # takes what is typed into the picture, and what was changed over the picture into the text
     _save_programs(app, panel, path)
     document = panel.document
     if panel.file.path is None and document.scene.title in (creation.NEW_SCENE["title"], creation.NEW_FLAME):
@@ -150,7 +155,7 @@ def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> N
         write_text(path, text.text)
         scene = replace(document.scene, path=path, bench=text.scene.bench, test=text.scene.test)
     app.file_watcher.accept(path)
-    app.record_change()
+    app.record_change()  # as record_name() below asks: edits up to here are a step of undo, saving is none
     old_title = panel.scene.title
     panel.base, panel.file.saved, panel.file.is_behind = text, text, False
     panel.file.path, panel.file.original, panel.file.stamp = path if text else None, scene, file_stamp(path)
@@ -164,14 +169,16 @@ def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> N
 
 
 def _flame_file(panel: Panel, scene: Scene, path: Path, appends: bool) -> tuple[bytes, str]:
-    """The .flame file with the flame, or its key frames, in its scene's size, if any; and the Scene's `part`.
+    """The bytes of a .flame file with the panel's flame or key frames, and the scene's `part` in it.
 
-    Raises InputError for a flame that cannot be written, UserError.
+    `part` is the number of a flame, or "film" for key frames. The flame replaces itself in the file that it was opened
+    from, is appended to the flames of the file with `appends`, or else is alone in it. Raises InputError for a flame
+    that cannot be written, UserError for key frames that would join the file's other flames.
     """
     shown = panel.display.texture.size if panel.display.texture is not None else DEFAULT_SIZE
     keys = keyframes_for_file(scene.settings, scene.size or shown, scene.title)
-    is_own, part = _is_from(path, panel), panel.original.part
-    if not appends and not is_own:
+    part = panel.original.part
+    if not appends and not _holds_flame_of(path, panel):
         return to_xml(keys).encode(), "film" if len(keys) > 1 else "0"
     entries = read_library(path)[0]
     if appends:
@@ -194,10 +201,12 @@ def _save_programs(app: AppState, panel: Panel, path: Path) -> None:
         if is_edited and (error := panel.update_error or panel.error):
             raise UserError(f"{path.name} is not saved: the code has an error: {error}")
         if file.suffix not in open_files.PROGRAM_SUFFIXES:
-            app.code_changed = None if is_edited else app.code_changed  # the scene's text has it
+            if is_edited:
+                app.code_changed = None  # sync_code() has taken the text into the scene, which is saved next
             continue
         copy = path.with_suffix(file.suffix)
-        copy = unused_path(path.parent, path.stem, file.suffix) if copy.exists() else copy
+        if copy.exists():
+            copy = unused_path(path.parent, path.stem, file.suffix)
         if is_edited:
             app.save_code(copy if is_bundled(file) else None)
         elif is_bundled(file):
@@ -223,9 +232,9 @@ def write_pending_screenshot(app: AppState) -> None:
         return
     pixels = panel.display.texture.read()
     pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
-    path = unused_path(Path.cwd(), panel.original.path.stem)
-    facts = {"size": list(panel.display.texture.size), "samples": panel.draw_loop.displayed_samples}
-    facts |= {"time": panel.draw_loop.drawn_time} | ({"denoise": True} if panel.denoiser.displayed else {})
+    path, loop = unused_path(Path.cwd(), panel.original.path.stem), panel.draw_loop
+    facts = {"size": list(panel.display.texture.size), "samples": loop.displayed_samples, "time": loop.drawn_time}
+    facts |= {"denoise": True} if panel.denoiser.displayed else {}
     with app.errors_as_messages("writing a screenshot"):
         write_png(path, pixels, make_recipe(panel.scene, path.parent, **facts))
         app.show_message(f"wrote {path.name}")
