@@ -182,7 +182,7 @@ def requested_session(
     """
     from renderer.pictures import picture_class
     from renderer.window.document.creation import new_scene
-    from renderer.window.state.session import Session, default_path, restore_nth
+    from renderer.window.state.session import SavedPanel, Session, default_path, restore_nth
 
     if restored:
         if inputs or new:
@@ -191,12 +191,15 @@ def requested_session(
     if new:
         if inputs:
             raise UserError("view --new: it begins with an empty scene, so it takes no inputs")
-        return Session((new_scene(Path.cwd()),))
+        return Session.of([new_scene(Path.cwd())])
     scenes, columns, errors = load_panels([Path(name) for name in inputs] or [DEMO])
+    panels = [SavedPanel(scene, error=error) for scene, error in zip(scenes, errors, strict=True)]
     if animation is not None:
-        pairs = zip(scenes, errors, strict=True)
-        scenes = [s if error else picture_class(s.picture).with_animation(s, animation) for s, error in pairs]
-    return Session(tuple(scenes), 0, columns, errors=tuple(errors))
+        panels = [
+            each if each.error else SavedPanel(picture_class(each.scene.picture).with_animation(each.scene, animation))
+            for each in panels
+        ]
+    return Session(tuple(panels), 0, columns)
 
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int, list[str]]:

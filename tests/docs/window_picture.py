@@ -31,7 +31,7 @@ def main() -> None:
     gpu = open_context("auto")
     mirrors, *others = [load(SCENES / name) for name in PANELS]
     scenes = replace(mirrors, inspect=Inspect("stencil", 1)), *others
-    window = OffscreenWindow(AppState(Session(scenes), gpu), gpu.gl, SIZE)
+    window = OffscreenWindow(AppState(Session.of(scenes), gpu), gpu.gl, SIZE)
     end = time.monotonic() + limit
     try:
         while time.monotonic() < end:

@@ -111,7 +111,7 @@ def opened(gpu, items: int) -> OffscreenWindow:
         scenes[0] = replace(scenes[0], settings=replace(scenes[0].settings, spheres=spheres))
     if open_windows:
         open_windows.pop().close()
-    app = AppState(Session(tuple(scenes)), gpu)
+    app = AppState(Session.of(tuple(scenes)), gpu)
     screen = OffscreenWindow(app, gpu.gl, SIZE)
     app.panel.selection = Item("spheres", 0) if items else Item("quads", 0)
     open_windows.append(screen)
@@ -174,7 +174,7 @@ class LiveWindow:
         scenes = [load(SCENES / f"{name}.toml") for name in self._names]
         if open_windows:
             open_windows.pop().close()
-        app = AppState(Session(tuple(scenes)), self._gpu)
+        app = AppState(Session.of(tuple(scenes)), self._gpu)
         self._screen = OffscreenWindow(app, self._gpu.gl, SIZE)
         open_windows.append(self._screen)
         app.wake = self._wake.set

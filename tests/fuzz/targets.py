@@ -144,9 +144,13 @@ def session_seeds() -> dict[str, bytes]:
     tree = layout.grid_layout(len(scenes), (1600, 900), 0)
     edited = tuple(load(Path(name)) for name in ("cornell", "orrery"))
     kept = (
-        session.Session(scenes, layout=tree),
-        session.Session(edited, bases=tuple(map(scene_text.opened, edited))),  # with the texts of their files
-        session.Session(tuple(load(Path(name)) for name in ("koch", "orrery")), 1, 2, True, False),
+        session.Session.of(scenes, layout=tree),
+        session.Session(
+            tuple(session.SavedPanel(scene, scene_text.opened(scene)) for scene in edited)
+        ),  # with the texts of their files
+        session.Session.of(
+            tuple(load(Path(name)) for name in ("koch", "orrery")), active=1, columns=2, solo=True, clean=False
+        ),
     )
     texts = [written("session.json", lambda path, each=each: session.save(each, path)) for each in kept]
     # Absolute paths: inputs lie in other folders, where all were refused for a file that is not there.
@@ -162,9 +166,9 @@ def read_session(path: Path) -> None:
     found = session.restore(path)
     if found.layout is not None:
         layout.rectangles(found.layout, (0, 0, 800, 600), 4)
-    for scene, base in zip(found.scenes, found.bases, strict=True):
-        if base is not None:
-            use_text(scene, base)
+    for panel in found.panels:
+        if panel.base is not None:
+            use_text(panel.scene, panel.base)
 
 
 def use_text(scene, base) -> None:

@@ -45,7 +45,7 @@ class Person:
         gpu = open_context("cpu", gl=self.window.gl)
         self.pool = CompilePool()
         gpu.compile_in_children(self.pool)
-        self.app = AppState(Session((creation.new_scene(folder),)), gpu)
+        self.app = AppState(Session.of((creation.new_scene(folder),)), gpu)
         self.app.device, self.app.overlays.tour_step = "cpu", 0
         self.app.wake = glfw.post_empty_event
         self.ui = UiContext(self.app, self.window.gl, scale)

@@ -75,7 +75,7 @@ def settle(app: AppState) -> None:
 def window(scenes, gpu, gl, size, scale=1.0, session=None, **more):
     """A SteppedWindow of the scenes, or of a session, on the devices of `gpu` and on `gl`; `scale` is 1 at 96 dpi."""
     screen = SteppedWindow(
-        AppState(session or Session(tuple(scenes)), context_with(gl, gpu), clock=Clock(), **more), gl, size, scale
+        AppState(session or Session.of(tuple(scenes)), context_with(gl, gpu), clock=Clock(), **more), gl, size, scale
     )
     try:
         yield screen

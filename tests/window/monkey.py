@@ -573,7 +573,7 @@ def monkey(gl: GlContext, folder: Path, seed: int, device=None, clock=None, scre
         raise UserError("a monkey makes no films")
 
     save_files.save_to, picture_export.PictureExport.start = save_inside, no_film
-    app = AppState(Session(tuple(scenes)), gpu, folder / "session.json", clock or Clock())
+    app = AppState(Session.of(tuple(scenes)), gpu, folder / "session.json", clock or Clock())
     screen = screen_of(app, gl, size, SCALE)
     try:
         yield Monkey(screen, folder, seed, size)

@@ -42,7 +42,7 @@ def main() -> int:
     gpu = open_context(args.device)
     os.chdir(tempfile.mkdtemp())
     scenes = tuple(load(ROOT / "scenes" / f"{name}.toml") for name in SCENES)
-    screen = OffscreenWindow(AppState(Session(scenes), gpu), gpu.gl, SIZES[0])
+    screen = OffscreenWindow(AppState(Session.of(scenes), gpu), gpu.gl, SIZES[0])
     rows, began = [], time.perf_counter()
     for count in range(args.frames):
         simulate_user(screen, count)

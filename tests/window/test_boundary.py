@@ -352,7 +352,7 @@ def test_closing_a_panel_can_be_undone(screen, tmp_path):
 def _other_window(state: str, ready, end) -> None:
     """Another process with a window: it claims a session file, saves, and is killed."""
     path = claim_session(Path(state))
-    save(Session((load(KOCH),), clean=False), path)
+    save(Session.of((load(KOCH),), clean=False), path)
     ready.put(str(path))
     end.get()
 
@@ -366,20 +366,20 @@ def test_each_window_has_a_session_file_and_only_one_that_broke_off_is_said_to(g
     other.start()
     assert Path(ready.get(timeout=60)) == default_path() and not kept_sessions(default_path())
     context = SimpleNamespace(gl=gl)
-    with closing(open_app(Session((load(scene_files[0]),)), context)) as app:
+    with closing(open_app(Session.of((load(scene_files[0]),)), context)) as app:
         assert app.message == "" and app.overlays.recovered is None, "the other window runs"
         app.save()
     own = last_session_after_this_process(monkeypatch)
     assert own == default_path().with_stem("session-2") and restore(own).clean
     other.kill()
     other.join()
-    save(Session((load(KOCH),), clean=False), default_path())  # as the other did at last
+    save(Session.of((load(KOCH),), clean=False), default_path())  # as the other did at last
     assert requested_session([], True).scenes[0].picture == "flame", "the newest is restored"
     with closing(open_app(requested_session([], True), context, restores=True)) as app:
         assert app.overlays.recovered is None, "it is restored already"
     last_session_after_this_process(monkeypatch)  # the window's lock ends with its process
-    save(Session((load(KOCH),), clean=False), default_path())
-    with closing(open_app(Session((load(scene_files[0]),)), context)) as app:
+    save(Session.of((load(KOCH),), clean=False), default_path())
+    with closing(open_app(Session.of((load(scene_files[0]),)), context)) as app:
         assert app.overlays.recovered.titles and not app.overlays.recovered.clean
         app.restore(app.overlays.recovered.path)
         assert app.panel.scene.picture == "flame"
@@ -397,7 +397,7 @@ def last_session_after_this_process(monkeypatch) -> Path:
 def test_no_session_is_kept_where_its_folder_cannot_be_written(gl, scene_files, tmp_path, monkeypatch):
     (tmp_path / "rayfold").write_text("a file")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with closing(open_app(Session((load(scene_files[0]),)), SimpleNamespace(gl=gl))) as app:
+    with closing(open_app(Session.of((load(scene_files[0]),)), SimpleNamespace(gl=gl))) as app:
         assert "no session is saved" in app.message
 
 

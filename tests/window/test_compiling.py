@@ -45,7 +45,7 @@ def window(gl, scenes, folder, monkeypatch, dies=False):
     monkeypatch.setattr(PoclCompile, "_is_ready", lambda self, marker: False)  # as with an empty cache
     gpu, pool = open_context("cpu", gl=gl), CompilePool(1)
     gpu.compile_in_children(pool)
-    screen = OffscreenWindow(AppState(Session(scenes), gpu), gl, (400, 240))
+    screen = OffscreenWindow(AppState(Session.of(scenes), gpu), gl, (400, 240))
     try:
         yield screen
     finally:

@@ -139,7 +139,7 @@ def test_an_input_with_an_error_leaves_the_others_open(gl, scene_files, tmp_path
     bad = tmp_path / "bad.toml"
     bad.write_text("picture = nonsense\n")
     session = requested_session([str(scene_files[0]), str(bad)])
-    assert [bool(error) for error in session.errors] == [False, True] and str(bad) in capsys.readouterr().err
+    assert [bool(panel.error) for panel in session.panels] == [False, True] and str(bad) in capsys.readouterr().err
     with window([], None, gl, (WIDTH, HEIGHT), session=session) as screen:
         finish(screen)
         good, broken = screen.app.panels

@@ -145,7 +145,7 @@ def test_empty_values_of_a_report_are_not_listed():
 def test_one_key_opens_a_panel_for_each_way_of_treating_ended_rays(gl, screen):
     press(screen, "Ctrl+B")
     assert "no schedules" in screen.app.message and len(screen.app.panels) == 2
-    app = AppState(Session((load(ROOT / "scenes" / "cornell.toml"),)), screen.app.gpu, clock=Clock())
+    app = AppState(Session.of((load(ROOT / "scenes" / "cornell.toml"),)), screen.app.gpu, clock=Clock())
     panel_actions.compare_schedules(app)  # draws nothing yet
     found = [(p.scene.settings.schedule, p.scene.settings.stencil) for p in app.panels[1:]]
     wavefronts = [("wavefront", stencil) for stencil in ("bits", "flags", "compact", "off")]

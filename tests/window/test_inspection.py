@@ -252,7 +252,7 @@ def test_a_scene_file_names_the_view_and_recipes_keep_it(tmp_path):
     assert scene.inspect == Inspect("nodes visited", 2)
     assert "inspect" not in make_recipe(replace(scene, inspect=Inspect()), tmp_path)["scene"]
     shown = replace(scene, inspect=Inspect("stencil", 1, (0.25, 0.75)))
-    save(Session((shown,)), tmp_path / "session.json")
+    save(Session.of((shown,)), tmp_path / "session.json")
     assert restore(tmp_path / "session.json").scenes[0].inspect == shown.inspect
     assert written(shown).scene.inspect == shown.inspect
     for line, sentence in (

@@ -247,7 +247,7 @@ def test_the_session_is_saved_while_the_window_runs(gl, scene_files, state):
 def close_window(scene, edited=True, clean=True) -> None:
     """A window from its start to its end, as far as sessions know of it."""
     path = session.claim_session(session.default_path())
-    save(session.Session((scene,), edited=edited, clean=clean), path)
+    save(session.Session.of((scene,), edited=edited, clean=clean), path)
     while session._locks:
         session._locks.pop().close()
 
@@ -281,7 +281,7 @@ def test_running_windows_have_sessions_of_their_own(state, scene_files, capsys):
     paths = [session.claim_session(state) for _ in range(3)]
     assert len(set(paths)) == 3 and kept_titles(state) == ["before"]
     for number, path in enumerate(paths):
-        save(session.Session((replace(scene, title=str(number)),)), path)
+        save(session.Session.of((replace(scene, title=str(number)),)), path)
     (leftover := state.with_name(".session.json.k1ll3d.json")).write_text("{")
     assert kept_titles(state) == ["before"] and list_sessions() == 0
     assert capsys.readouterr().out.split(maxsplit=3)[3] == "before  (edited)\n"
@@ -426,7 +426,7 @@ def test_a_crash_with_edits_comes_first_until_it_is_answered(state, gl, scene_fi
 
 def test_entries_of_a_list_differ(state, scene_files):
     path = state.with_suffix(".x.json")
-    save(session.Session((load(scene_files[0]),), edited=True, edits=3), path)
+    save(session.Session.of((load(scene_files[0]),), edited=True, edits=3), path)
     os.utime(path, (1.8e9, 1.8e9))
     (kept,) = session.kept_sessions(state)
     stamp = datetime.fromtimestamp(1.8e9).strftime("%Y-%m-%d %H:%M:%S")

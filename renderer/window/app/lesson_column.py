@@ -3,14 +3,17 @@
 MainWindow draws it; the state is in state/lesson_reader.py, the actions of its buttons in state/lesson_actions.py.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from renderer.lessons.lesson import Question
 from renderer.lessons.programs import ProgramResult
 from renderer.pages.markdown import Block, blocks
-from renderer.pages.plot import Plot, format_number
+from renderer.pages.plot import Plot, table_rows
 from renderer.window.controls import imgui, imgui_ctx, implot, theme
 from renderer.window.controls.choices import choose_index
+from renderer.window.panels.sections import PLOT_FLAGS
 from renderer.window.state.app_state import AppState
 from renderer.window.state.lesson_actions import close_lesson, turn
 from renderer.window.state.lesson_reader import LessonReader, StepState
@@ -116,7 +119,7 @@ class LessonColumn:
             for line in text.split("\n"):
                 imgui.text_colored(theme.DIM, line)
 
-    def _table(self, rows: tuple[tuple[str, ...], ...]) -> None:
+    def _table(self, rows: Sequence[Sequence[str]]) -> None:
         """A table whose first row is its heading."""
         flags = imgui.TableFlags_.sizing_fixed_fit | imgui.TableFlags_.row_bg | imgui.TableFlags_.scroll_x
         height = imgui.get_text_line_height_with_spacing() * (len(rows) + 1.4)
@@ -162,10 +165,9 @@ class LessonColumn:
         """A figure of lines; a table if its values are no numbers."""
         imgui.text_disabled(plot.title)
         if not plot.is_numeric:
-            self._table((("", *plot.series), *_cells(plot)))
+            self._table([["", *plot.series], *table_rows(plot)[1:]])
             return
-        flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
-        if not implot.begin_plot(f"##plot {number}", imgui.ImVec2(-1, PLOT_HEIGHT * self.scale), flags):
+        if not implot.begin_plot(f"##plot {number}", imgui.ImVec2(-1, PLOT_HEIGHT * self.scale), PLOT_FLAGS):
             return
         implot.setup_axes(plot.x_name, plot.unit)
         low, high = _limits(plot)
@@ -198,11 +200,6 @@ class LessonColumn:
             is_right = state.answer == question.right
             imgui.text_colored(RIGHT if is_right else theme.WARNING, "Right." if is_right else "Not quite.")
             imgui.text_wrapped(question.because)
-
-
-def _cells(plot: Plot) -> list[tuple[str, ...]]:
-    rows = zip(plot.labels(), *plot.series.values(), strict=True)
-    return [(label, *map(format_number, values)) for label, *values in rows]
 
 
 def _limits(plot: Plot) -> tuple[float, float]:

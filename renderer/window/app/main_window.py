@@ -64,8 +64,8 @@ class MainWindow:
         self.tracks = Tracks(app)
         self.lesson = lesson_column.LessonColumn(app, fonts, scale)
         self.editors: dict[Panel, PanelEditor] = {}
-        # _actions() makes the available actions, and the list of their keys, anew if the editor's actions or the kind
-        # of settings are not those of the key.
+        # _actions() makes the available actions, and the list of their keys, anew if this key has changed: the
+        # editor's actions and the kind of settings.
         self._actions_key: tuple[list[Action], type | None] = [], None
         self._available: list[Action] = []
         self._keys: list[imgui.Key] = []

@@ -35,14 +35,6 @@ _pressed: dict[int, Any] = {}
 _refused: dict[int, tuple[str, str]] = {}
 
 
-def _nothing(*_: object) -> None:
-    return None
-
-
-def _no_names(*_: object) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class ControlContext:
     """The callbacks of controls to one panel: names to choose from, key frames, file dialogs, refusals.
@@ -50,9 +42,10 @@ class ControlContext:
     state/edit_actions.py makes it; a path names a setting as in --set. The defaults suit settings of no scene.
     """
 
-    refuse: Callable[[str], None] = _nothing  # shows why a value is not taken
-    names: Callable[[str], list[str]] = _no_names  # names of the items that a field may refer to
-    item_label: Callable[[str, int], str | None] = _nothing  # label of an item, by the path of its list and its index
+    refuse: Callable[[str], None] = lambda reason: None  # shows why a value is not taken
+    names: Callable[[str], list[str]] = lambda refers_to: []  # names of the items that a field may refer to
+    # The label of an item, by the path of its list and its index
+    item_label: Callable[[str, int], str | None] = lambda path, index: None
     browse: Callable[[str, Field, str], None] | None = None  # asks for the file of a setting, by path, field and value
     rename: Callable[[str, str], None] | None = None  # renames an item, by its path and the new name
     add_key: Callable[[str], None] | None = None

@@ -4,6 +4,7 @@ The back ends call apply() once; all modules that draw use the colors, fonts and
 """
 
 from bisect import bisect_right
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def corners(rect: tuple[float, float, float, float]) -> tuple[imgui.ImVec2, imgu
     """The top left and the bottom right corner of a rectangle, as draw lists take them."""
     x, y, width, height = rect
     return imgui.ImVec2(x, y), imgui.ImVec2(x + width, y + height)
+
+
+@lru_cache(64)
+def fitted(rect: Rect, size: tuple[int, int]) -> Rect:
+    """The largest rectangle of the ratio of `size` in the middle of another."""
+    x, y, width, height = rect
+    scale = min(width / size[0], height / size[1])
+    w, h = (max(round(side * scale), 1) for side in size)
+    return x + (width - w) // 2, y + (height - h) // 2, w, h
 
 
 def begin_dialog(title: str, low: tuple[float, float], high: tuple[float, float], flags: int = 0) -> bool:

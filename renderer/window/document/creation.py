@@ -233,21 +233,16 @@ def _quad(document: Document, facing: str = "front", label: str = "quad", materi
     if not material:
         document, material = with_material(document)
     settings: Settings = document.scene.settings
-    (x, y, z), r = _target(settings), _unit(settings)  # r: half the side of the quad, after the lines below
-    x = _free_x(settings, (x, y + 2 * r, z), r) if facing == "down" else x
-    corners: tuple[Corner, ...]
+    (x, y, z), unit = _target(settings), _unit(settings)
+    half, up = unit / 2, (0, 1, 0)  # half the side; the direction of the left and the right side, the others go along x
     if facing == "up":
-        y, r = _lowest(picking.world_boxes(settings)), 4 * r
-        corners = (x - r, y, z + r), (x + r, y, z + r), (x + r, y, z - r), (x - r, y, z - r)
+        y, half, up = _lowest(picking.world_boxes(settings)), 4 * unit, (0, 0, -1)
     elif facing == "down":
-        y, r = y + 2 * r, r / 2
-        corners = (x - r, y, z - r), (x + r, y, z - r), (x + r, y, z + r), (x - r, y, z + r)
-    else:
-        r /= 2
-        corners = (x - r, y - r, z), (x + r, y - r, z), (x + r, y + r, z), (x - r, y + r, z)
-    rounded = tuple((_nice(a, 6), _nice(b, 6), _nice(c, 6)) for a, b, c in corners)
+        x, y, up = _free_x(settings, (x, y + 2 * unit, z), unit), y + 2 * unit, (0, 0, 1)
+    square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) @ np.array([(1, 0, 0), up])
+    corners = tuple((_nice(a, 6), _nice(b, 6), _nice(c, 6)) for a, b, c in (x, y, z) + half * square)
     add = _add_landed if facing == "front" else _add
-    return add(document, "quads", label, material=material, corners=rounded)
+    return add(document, "quads", label, material=material, corners=corners)
 
 
 def _shape_of_kind(document: Document, group: str, kind: str) -> Document:
@@ -279,13 +274,9 @@ def add_instance(document: Document, item: Item) -> Document:
 # Materials, lights, volumes
 
 
-def _material_of_kind(kind: str) -> Material:
-    """A material of a kind, named as the kind; an emitter with a strong white light."""
-    made = Material(kind.replace("_", " "), kind)
-    return replace(made, emission=(10.0, 10.0, 10.0)) if kind == "emitter" else made
-
-
-KINDS = {kind: _material_of_kind(kind) for kind in get_args(field_types(Material)["kind"])}
+# A new material of each kind, named as the kind
+KINDS = {kind: Material(kind.replace("_", " "), kind) for kind in get_args(field_types(Material)["kind"])}
+KINDS["emitter"] = replace(KINDS["emitter"], emission=(10.0, 10.0, 10.0))
 
 
 @cache

@@ -71,10 +71,9 @@ def written(scene: Scene, path: Path | None = None) -> SceneText:
     if scene.size is not None:
         head["size"] = list(scene.size)
     lines = [f"{key} = {toml_text.format_value(value)}" for key, value in head.items()]
-    if tone := tone_table(scene, path.parent):
-        lines += ["", *toml_text.table_lines("tone", tone)]
-    if inspect := to_table(scene.inspect, path.parent):
-        lines += ["", *toml_text.table_lines("inspect", inspect)]
+    for name, table in (("tone", tone_table(scene, path.parent)), ("inspect", to_table(scene.inspect, path.parent))):
+        if table:
+            lines += ["", *toml_text.table_lines(name, table)]
     lines += ["", *_settings_lines("settings", scene.settings, path.parent)]
     text = "\n".join(lines) + "\n"
     text = _with_groups(text, {}, scene.groups)

@@ -108,8 +108,7 @@ class Comparison:
         linear, self.mode = None, self.mode if self.mode != "off" else "wipe"
         if path.suffix.lower() == ".exr":
             pixels = read_exr(path)
-            rgba = np.ones((*pixels.shape[:2], 4), "f4")
-            rgba[..., :3] = pixels[..., :3]
+            rgba = np.dstack([pixels[..., :3], np.ones(pixels.shape[:2])]).astype("f4")
             linear, pixels = self._gl.texture(rgba.shape[1::-1]).write(rgba), linear_to_srgb(pixels)
         else:
             pixels = read_pixels(path)

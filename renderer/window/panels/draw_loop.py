@@ -117,8 +117,9 @@ class DrawLoop:
 
     @property
     def is_finished(self) -> bool:
-        """True if all samples are drawn."""
-        return not self.busy and not self.panel.work.is_waiting and self.panel.measured.has_all_samples
+        """True if the picture has all samples that it asks for."""
+        measured = self.panel.measured
+        return not self.busy and not self.panel.work.is_waiting and 0 < measured.target_samples <= measured.samples
 
     @property
     def refines(self) -> bool:
@@ -396,7 +397,7 @@ class DrawLoop:
         picture = draw.texture and draw.tiles.store_tile(draw.tile, draw.texture())
         if draw.is_last_tile:
             self._complete_sample(draw)
-        # While it plays, tiles beside those of the last sample would be of two scene times
+        # While it plays, a sample's tiles beside the tiles of the sample before would show two scene times
         if picture is not None and (draw.is_last_tile or not panel.is_playing):
             self._display(picture, draw.is_last_tile)
 

@@ -198,8 +198,6 @@ class Inspection:
 def to_texture(gl: GlContext, pixels: np.ndarray, old: Texture | None = None) -> Texture:
     """A texture of (height, width, 3 or 4) uint8 pixels; `old` is reused if it has their size."""
     height, width = pixels.shape[:2]
-    rgba = pixels if pixels.shape[2] == 4 else np.full((height, width, 4), 255, "u1")
-    if rgba is not pixels:
-        rgba[..., :3] = pixels
+    rgba = pixels if pixels.shape[2] == 4 else np.dstack([pixels, np.full((height, width), 255, "u1")])
     texture = old if old is not None and old.size == (width, height) else gl.texture((width, height), 4, "f1")
     return texture.write(np.ascontiguousarray(rgba))

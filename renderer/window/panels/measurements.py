@@ -48,11 +48,6 @@ class Measurements:
         self.sample_history: deque[float] = deque(maxlen=HISTORY_LENGTH)
         self._reported_at = 0.0
 
-    @property
-    def has_all_samples(self) -> bool:
-        """True if the picture has all samples that it asks for."""
-        return 0 < self.target_samples <= self.samples
-
     def add_samples(self, count: int, seconds: float, timestamp: float) -> None:
         """Records `count` whole samples, complete at `timestamp`; `seconds` of device time, or NaN if it is unknown."""
         if seconds == seconds:
@@ -80,49 +75,47 @@ class FrameRateCounter:
     """Counts frames by the timestamps, in seconds, at which they were complete."""
 
     def __init__(self):
-        self._timestamps, self._counts = deque[float](), deque[int]()
+        self._frames = deque[tuple[float, int]]()  # timestamp and count of each
         self.intervals: deque[float] = deque(maxlen=HISTORY_LENGTH)
         self._interval, self._measured_at = 0.0, -1e9  # the last median, and the time at which it was taken
 
     def add(self, timestamp: float, count: int = 1) -> None:
         """Counts `count` frames or samples that were complete at `timestamp`."""
-        if self._timestamps:
-            self.intervals.append(timestamp - self._timestamps[-1])
-        self._timestamps.append(timestamp)
-        self._counts.append(count)
-        while len(self._timestamps) > 2 and self._timestamps[0] < timestamp - MEDIAN_SECONDS:
-            self._timestamps.popleft()
-            self._counts.popleft()
+        if self._frames:
+            self.intervals.append(timestamp - self.last)
+        self._frames.append((timestamp, count))
+        while len(self._frames) > 2 and self._frames[0][0] < timestamp - MEDIAN_SECONDS:
+            self._frames.popleft()
 
     @property
     def last(self) -> float:
         """The time of the last frame; minus infinity before the first."""
-        return self._timestamps[-1] if self._timestamps else -math.inf
+        return self._frames[-1][0] if self._frames else -math.inf
 
     def pause(self) -> None:
         """Excludes the time until the next frame: it is not a frame time."""
-        self._timestamps.clear()
-        self._counts.clear()
+        self._frames.clear()
 
     def mean_rate(self) -> float:
         """Counts per second over the last MEDIAN_SECONDS, without the first one's; 0 until there are two timestamps."""
-        seconds = self._timestamps[-1] - self._timestamps[0] if self._timestamps else 0.0
-        return (sum(self._counts) - self._counts[0]) / seconds if seconds else 0.0
+        if len(self._frames) < 2 or self.last == self._frames[0][0]:
+            return 0.0
+        return sum(count for _, count in list(self._frames)[1:]) / (self.last - self._frames[0][0])
 
     def rate(self, now: float) -> float:
         """Frames per second: the inverse of the median interval of the last second's frames, or of the last two.
 
         It is 0 once no frame was counted for two such intervals and a second.
         """
-        if len(self._timestamps) < 2:
+        if len(self._frames) < 2:
             return 0.0
-        if not 0 <= now - self._measured_at < REFRESH_SECONDS or len(self._timestamps) < MIN_COUNTED:
+        if not 0 <= now - self._measured_at < REFRESH_SECONDS or len(self._frames) < MIN_COUNTED:
             self._interval, self._measured_at = self._median(now), now
-        last, interval = self._timestamps[-1], self._interval
-        return 1 / max(interval, 1e-9) if now - last < max(MEDIAN_SECONDS, 2 * interval) else 0.0
+        interval = self._interval
+        return 1 / max(interval, 1e-9) if now - self.last < max(MEDIAN_SECONDS, 2 * interval) else 0.0
 
     def _median(self, now: float) -> float:
-        timestamps = list(self._timestamps)
+        timestamps = [timestamp for timestamp, _ in self._frames]
         recent = timestamps[bisect_left(timestamps, now - MEDIAN_SECONDS) :]
         recent = recent if len(recent) > 2 else timestamps[-2:]
         return median(map(sub, recent[1:], recent))

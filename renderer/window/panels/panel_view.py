@@ -69,11 +69,7 @@ class PanelView:
 
     def _preview(self, preview: Texture, rect: Rect) -> None:
         """The picture that is shown before the first one of the scene's own."""
-        x, y, width, height = rect
-        scale = min(width / preview.size[0], height / preview.size[1])
-        across, down = (side * scale / 2 for side in preview.size)
-        middle = x + width / 2, y + height / 2
-        corners = (middle[0] - across, middle[1] - down), (middle[0] + across, middle[1] + down)
+        corners = theme.corners(theme.fitted(rect, preview.size))
         imgui.get_window_draw_list().add_image(imgui.ImTextureRef(preview.texture.glo), *corners)
 
     def _preparing(self, text: str, rect: Rect, has_preview: bool) -> None:

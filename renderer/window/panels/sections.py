@@ -93,8 +93,7 @@ def _steps(inspection: Inspection) -> None:
 def _histogram(counts: np.ndarray, outside: dict[str, int], scale: float) -> None:
     """Plots the counts of red, green and blue over stops; a line of text counts the pixels outside of the plot."""
     stops = np.linspace(*STOPS, BINS, endpoint=False)
-    flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title | implot.Flags_.no_legend
-    if implot.begin_plot("##histogram plot", (-1, 110 * scale), flags):
+    if implot.begin_plot("##histogram plot", (-1, 110 * scale), PLOT_FLAGS | implot.Flags_.no_legend):
         axis = implot.AxisFlags_
         implot.setup_axes("log2 of the value", "", axis.no_menus, axis.no_decorations)
         implot.setup_axes_limits(*STOPS, 0, max(1.0, float(counts.max()) * 1.05), imgui.Cond_.always)

@@ -143,7 +143,7 @@ class SceneEditor(PanelEditor):
             return
         draw = imgui.get_window_draw_list()
         for x, y in gizmo.project(settings, np.array([light.position for light in settings.point_lights]), rect):
-            if np.isfinite(x) and np.isfinite(y) and abs(x) < 1e5 and abs(y) < 1e5:
+            if np.isfinite(x):
                 draw.add_circle_filled((x, y), 4 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.9)))
                 draw.add_circle((x, y), 8 * self.scale, theme.color_u32((1.0, 0.85, 0.45, 0.7)), 0, 1.5 * self.scale)
 
@@ -152,7 +152,7 @@ class SceneEditor(PanelEditor):
         draw, chosen = imgui.get_window_draw_list(), self.panel.chosen
         for box in filter(None, (picking.bounds(settings, each) for each in chosen)):
             points = gizmo.project(settings, picking.box_corners(*box), rect)
-            seen = np.isfinite(points).all(1) & (np.abs(points) < 1e5).all(1)
+            seen = np.isfinite(points).all(1)
             ends, color = [tuple(point) for point in points.tolist()], theme.color_u32(theme.ACCENT, 0.75)
             for a, b in EDGES:
                 if seen[a] and seen[b]:

@@ -19,6 +19,7 @@ OPERATIONS = {"move": Operation.translate, "rotate": Operation.rotate, "scale": 
 _drawn_in = [0]  # one number: _window() of the gizmo that was drawn last
 GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the grid's middle to each side; red, green, blue, alpha
 Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
+MAX_UNITS = 1e5  # window units: draw lists are inexact for points that lie farther outside
 NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR
 
 
@@ -58,8 +59,10 @@ def _to_clip(points: np.ndarray, view: np.ndarray, projection: np.ndarray) -> np
 
 
 def project(settings: Settings, points: np.ndarray, rect: Rect) -> np.ndarray:
-    """The window coordinates (n, 2) of points (n, 3); NaN for points behind the camera."""
-    return _to_window(_to_clip(points, *matrices(settings, rect[2] / rect[3])), rect)
+    """The window coordinates (n, 2) of points (n, 3); NaN behind the camera, and beyond MAX_UNITS."""
+    projected = _to_window(_to_clip(points, *matrices(settings, rect[2] / rect[3])), rect)
+    projected[~(np.abs(projected) < MAX_UNITS).all(1)] = np.nan
+    return projected
 
 
 def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:

@@ -16,14 +16,13 @@ from renderer.raytracing.settings import Settings
 from renderer.scene.schema import PictureSettings
 from renderer.window.controls import imgui, theme
 from renderer.window.document import Item, items, picking
-from renderer.window.scene_editor.gizmo import project
+from renderer.window.scene_editor.gizmo import MAX_UNITS, project
 
 MAX_TRIANGLES = 20_000  # a shape with more shows its box alone
 MAX_SHAPES = 64
 # Triangles are clipped at the depth NEAR, and at WIDEST times the depth to each side: a ground reaches behind the
-# camera, and window coordinates of millions of pixels are drawn inexactly.
+# camera, and window coordinates of millions of units are drawn inexactly.
 NEAR, WIDEST = 0.05, 8.0
-MAX_UNITS = 1e5  # pixels: triangles and spheres that reach farther are not drawn
 Face = tuple[float, list[Any], float, tuple[float, ...]]  # squared distance, corners or center, radius or 0, color
 AMBIENT = 0.3  # brightness of a surface that is seen edge on
 
@@ -78,12 +77,12 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     is_back_face = is_closed & ((normals * seen).sum(1) > 0)
     # By their farthest corners: a ground is behind what stands on it.
     for k, distance in enumerate(((corners - eye) ** 2).sum(2).max(1).tolist()):
-        if np.abs(points[k]).max() < MAX_UNITS and not is_back_face[k]:  # not NaN
+        if np.isfinite(points[k]).all() and not is_back_face[k]:
             yield distance, points[k].tolist(), 0.0, tuple(colors[k])
     for sphere in spheres:
         middle, top = project(settings, np.array([sphere[:3], sphere[:3] + sphere[3] * up]), rect)
         radius = float(np.hypot(*(top - middle)))
-        if max(radius, *np.abs(middle)) < MAX_UNITS:
+        if radius < MAX_UNITS:  # not NaN
             yield float(((sphere[:3] - eye) ** 2).sum()), middle.tolist(), radius, (*base.tolist(), 1.0)
 
 

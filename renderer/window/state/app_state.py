@@ -7,16 +7,16 @@ Nothing here draws controls (app/main_window.py does) or opens a window (app/bac
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from pathlib import Path
 
 from renderer.gpu import DeviceContext
 from renderer.gpu.cache import cache_folder
 from renderer.gpu.kernel_source import clear_source_cache
-from renderer.records import dataclass, field
+from renderer.records import dataclass, field, replace
 from renderer.scene.scene import Scene
 from renderer.system import drafts
 from renderer.system.process import unfinished_work
@@ -31,13 +31,13 @@ from renderer.window.panels.panel_picture import PanelHost
 from renderer.window.state import layout
 from renderer.window.state import session as session_files
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.history import PanelsState, UndoStack, difference, panels_state, renamed, show_again
+from renderer.window.state.history import PanelsState, UndoStack, difference, renamed, show_again
 from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
 from renderer.window.state.overlay_state import InputMode, OverlayState
 from renderer.window.state.picture_export import PictureExport, StillOptions
-from renderer.window.state.session import MAX_PANELS, KeptSession, RecentFiles, Session, default_path
+from renderer.window.state.session import MAX_PANELS, KeptSession, RecentFiles, SavedPanel, Session, default_path
 
 CLOSE_SECONDS = 0.5  # the longest time that close() waits for devices
 MESSAGE_SECONDS = 4.0  # duration of a message
@@ -84,7 +84,7 @@ class AppState:
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
         self.work = SuspendableWork(lambda: self.wake())  # an action that may wait for a compiler
-        panels = self._make_panels(session)
+        panels = self._make_panels(session.panels)
         self.panels = OpenPanels(panels, session.active, session.columns, session.layout, session.solo)
         self.overlays = OverlayState()
         self.input = InputMode()
@@ -112,23 +112,19 @@ class AppState:
         self._undo_stack = UndoStack(self._panels_state())
         self._steps_before = 0  # steps in _undo_stack when the session was opened
 
-    def _make_panels(self, session: Session) -> list[Panel]:
-        """The panels of a session.
-
-        A panel without a `base`, the TOML text as the user edited it, takes the text of its file. Lists of the session
-        other than `scenes` may be empty; None then stands for each fact of a panel.
-        """
+    def _make_panels(self, saved: Iterable[SavedPanel]) -> list[Panel]:
+        """New panels for the saved panels of a session."""
         folder = cache_folder() / "pictures" if self._session_path else None
         host = PanelHost(self.gpu, self._completion_thread, lambda: self.wake(), self.now, folder)
-        bases = session.bases or (None,) * len(session.scenes)
-        panels = [Panel(scene, host, base) for scene, base in zip(session.scenes, bases, strict=True)]
-        facts = zip_longest(panels, session.paused, session.stamps, session.errors, session.unsaved)
-        for panel, is_paused, stamp, error, is_unsaved in facts:
-            panel.paused |= bool(is_paused)
-            panel.file.stamp = stamp or panel.file.stamp
+        panels = []
+        for each in saved:
+            panel = Panel(each.scene, host, each.base)
+            panel.paused |= each.paused
+            panel.file.stamp = each.stamp or panel.file.stamp
             # Unsaved work that neither the text nor the file shows is in the session's settings alone
-            panel.file.is_behind = bool(is_unsaved) and not panel.has_unsaved_work
-            panel.error, panel.is_open = error or "", bool(error)  # an input that cannot be read is not opened again
+            panel.file.is_behind = each.unsaved and not panel.has_unsaved_work
+            panel.error, panel.is_open = each.error, bool(each.error)  # an input that cannot be read is not opened
+            panels.append(panel)
         return panels
 
     @property
@@ -139,7 +135,7 @@ class AppState:
     def show_ball(self, scene: Scene) -> Panel:
         """Shows a small scene beside the controls; returns its panel, which has no place in the layout."""
         if self.panels.ball is None:
-            [self.panels.ball] = self._make_panels(Session((scene,)))
+            [self.panels.ball] = self._make_panels([SavedPanel(scene)])
         self.panels.ball.show(scene)
         return self.panels.ball
 
@@ -194,18 +190,11 @@ class AppState:
         the newest displace the oldest.
         """
         panels, opened = self.panels, self._opened_session
-        scenes = tuple(panel.scene_of_session() for panel in panels)
-        unsaved = tuple(panel.has_unsaved_work for panel in panels)
-        edited = (opened.edited or scenes != opened.scenes) and any(unsaved)
-        return Session(
-            scenes, panels.active, panels.columns, panels.maximized.is_on, clean, panels.layout,
-            bases=tuple(panel.base for panel in panels),
-            edited=edited,
-            edits=max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0,
-            paused=tuple(panel.paused for panel in panels),
-            stamps=tuple(panel.file.stamp for panel in panels),
-            unsaved=unsaved,
-        )  # fmt: skip
+        saved = [SavedPanel(p.scene_of_session(), p.base, p.paused, p.file.stamp, p.has_unsaved_work) for p in panels]
+        session = Session(tuple(saved), panels.active, panels.columns, panels.maximized.is_on, clean, panels.layout)
+        edited = (opened.edited or session.scenes != opened.scenes) and any(panel.unsaved for panel in saved)
+        edits = max(opened.edits + self._undo_stack.steps - self._steps_before, 0) if edited else 0
+        return replace(session, edited=edited, edits=edits)
 
     def save(self, clean: bool = False) -> None:
         """Saves the session if it changed. A failure is reported once; the next save tries again.
@@ -244,13 +233,16 @@ class AppState:
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by the panels of a session."""
         with self.undo_step():
-            self._set_panels(self._make_panels(session), session.active, session.layout)
+            self._set_panels(self._make_panels(session.panels), session.active, session.layout)
             self.panels.columns, self.panels.maximized.is_on = session.columns, session.solo
 
     # Undo
 
     def _panels_state(self) -> PanelsState:
-        return panels_state(self.panels, self.panels.active, self.panels.layout)
+        """The state of the open panels, for the stack of undo."""
+        panels = tuple(self.panels)
+        documents, files = tuple(panel.document for panel in panels), tuple(panel.file for panel in panels)
+        return PanelsState(panels, documents, files, self.panels.active, self.panels.layout)
 
     def record(self) -> None:
         """Records the shown scenes as a step of undo."""
@@ -316,7 +308,7 @@ class AppState:
         if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
         with self.undo_step():
-            for panel in self._make_panels(Session(tuple(scenes[:free]), bases=tuple(bases[:free]))):
+            for panel in self._make_panels(starmap(SavedPanel, zip_longest(scenes[:free], bases[:free]))):
                 self.panels.insert_beside_active(panel)
 
     def close_panel(self) -> None:

@@ -39,12 +39,8 @@ def run_command(app: AppState, command: Command, panel: Panel | None = None) -> 
 
 def put_document(app: AppState, panel: Panel, command: Command) -> None:
     """As run_command(), but raises what the command raises."""
-    app.record()
-    document = panel.document
-    changed = command(document)
-    if changed != document or changed.selection != document.selection:
-        panel.put(changed)
-        app.record()
+    with app.undo_step():
+        panel.put(command(panel.document))
 
 
 # Items

@@ -3,7 +3,7 @@
 AppState records a state before and after each change.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -31,12 +31,6 @@ class PanelsState:
     files: tuple[SceneFile, ...] = field(compare=False)
     active: int = field(compare=False)
     layout: LayoutNode | None = field(compare=False)
-
-
-def panels_state(panels: Sequence[Panel], active: int, layout: LayoutNode | None) -> PanelsState:
-    """The state of the open panels."""
-    documents, files = tuple(panel.document for panel in panels), tuple(panel.file for panel in panels)
-    return PanelsState(tuple(panels), documents, files, active, layout)
 
 
 def renamed(state: PanelsState, panel: Panel, path: Path, old_title: str, title: str) -> PanelsState:

@@ -80,17 +80,6 @@ class Splitter:
     length: int
 
 
-@lru_cache(64)
-def fitted(rect: Rect, size: tuple[int, int] | None) -> Rect:
-    """The largest rectangle of the ratio of `size` in the middle of another; the other one if `size` is None."""
-    x, y, width, height = rect
-    if size is None:
-        return rect
-    scale = min(width / size[0], height / size[1])
-    w, h = (max(round(side * scale), 1) for side in size)
-    return x + (width - w) // 2, y + (height - h) // 2, w, h
-
-
 def splitters(node: LayoutNode, rect: Rect, gap: int, path: tuple[int, ...] = ()) -> list[Splitter]:
     """The gaps between the panels of a tree."""
     if isinstance(node, int):
@@ -223,7 +212,7 @@ def _split_rectangle(split: Split, rect: Rect, gap: int) -> list[Rect]:
     """The rectangles of the children; rounding errors do not add up, as each end is rounded by itself."""
     x, y, width, height = rect
     length = (width if split.horizontal else height) + gap  # each child with a gap behind it
-    # 1e-6: ratios like 1/3, of which three sum to less than 1, must not lose a unit
+    # 1e-6: three ratios of 1/3 may sum to less than 1, and must not lose a unit
     ends = [math.floor(length * end + 1e-6) for end in accumulate(split.ratios, initial=0.0)]
     spans = [(start, max(1, end - gap - start)) for start, end in zip(ends, ends[1:], strict=False)]
     return [(x + a, y, n, height) if split.horizontal else (x, y + a, width, n) for a, n in spans]

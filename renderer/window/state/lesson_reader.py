@@ -62,7 +62,7 @@ class LessonReader:
 
     def session(self) -> Session:
         """A session with the panels of the step."""
-        return Session(tuple(self.lesson.scene(self.number, name) for name in self.lesson.shown(self.number)))
+        return Session.of(self.lesson.scene(self.number, name) for name in self.lesson.shown(self.number))
 
     def adopt(self, panels: Sequence[Panel]) -> None:
         """Takes over the window's panels as the panels of the step."""

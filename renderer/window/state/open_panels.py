@@ -10,6 +10,7 @@ list of panels.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, overload
 
+from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect
 from renderer.window.panels.panel import Panel
 from renderer.window.state import layout
@@ -102,7 +103,8 @@ class OpenPanels(Sequence[Panel]):
         for index in self.displayed():
             x, y, w, h = rects[index]
             bar = bar_height if h > 4 * bar_height and w > 6 * bar_height else 0
-            image = layout.fitted((x, y + bar, w, h - 2 * bar), self[index].fixed_size)
+            image, size = (x, y + bar, w, h - 2 * bar), self[index].fixed_size
+            image = image if size is None else theme.fitted(image, size)
             self.shown.append(DisplayedPanel(self[index], rects[index], image))
 
     def displayed_and_open(self) -> list[DisplayedPanel]:

@@ -11,11 +11,12 @@ declined: answer() then renames it to session.TIME.answered.json.
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain, count, zip_longest
+from itertools import chain, count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Self
 
 from renderer.errors import InputError, UserError
 from renderer.host import try_lock
@@ -44,6 +45,18 @@ _locks: list[IO[str]] = []  # keeps the locks of this process open
 
 
 @dataclass(frozen=True)
+class SavedPanel:
+    """What a session keeps of a panel."""
+
+    scene: Scene
+    base: SceneText | None = None  # the text of the scene as the user edited it; None: the text of its file
+    paused: bool = False  # a panel of a scene with a time is paused anyway
+    stamp: Stamp | None = None  # file_stamp() of its file when it was read or written
+    unsaved: bool = False  # the scene has work that its file has not
+    error: str = field(default="", compare=False)  # of an input that cannot be read, which the panel shows
+
+
+@dataclass(frozen=True)
 class Session:
     """The panels of a window and their layout.
 
@@ -51,20 +64,25 @@ class Session:
     not saved. `origin` identifies the file that the session was restored from.
     """
 
-    scenes: tuple[Scene, ...]
+    panels: tuple[SavedPanel, ...]
     active: int = 0  # the index of the active panel
     columns: int = 0  # of the grid; 0 is automatic
     solo: bool = False  # only the active panel is displayed
     clean: bool = True
     layout: LayoutNode | None = None  # None is a grid of `columns`
-    bases: tuple[SceneText | None, ...] = ()  # the texts of scenes that differ from their files
     edited: bool = False
     edits: int = 0
-    paused: tuple[bool, ...] = ()  # of each panel; a panel of a scene with a time is paused anyway
     origin: Stamp | None = field(default=None, compare=False)
-    stamps: tuple[Stamp | None, ...] = ()  # file_stamp() of each panel's file when it was read or written
-    unsaved: tuple[bool, ...] = ()  # True for a panel whose scene has work that its file has not
-    errors: tuple[str, ...] = field(default=(), compare=False)  # of inputs that cannot be read, shown in their panels
+
+    @classmethod
+    def of(cls, scenes: Iterable[Scene], **facts: Any) -> Self:
+        """A session of panels that show these scenes as their files have them; `facts` are its other fields."""
+        return cls(tuple(map(SavedPanel, scenes)), **facts)
+
+    @property
+    def scenes(self) -> tuple[Scene, ...]:
+        """The scenes of the panels."""
+        return tuple(panel.scene for panel in self.panels)
 
 
 @dataclass(frozen=True)
@@ -224,17 +242,18 @@ def save(session: Session, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    rows = zip_longest(session.scenes, session.bases, session.paused, session.stamps, session.unsaved)
-    panels = [_panel_table(path, scene, base, paused=p, stamp=s, unsaved=u) for scene, base, p, s, u in rows]
-    table = {"rayfold_session": VERSION, "panels": panels}
+    table: Json = {"rayfold_session": VERSION, "panels": [_panel_table(path, panel) for panel in session.panels]}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean", "edited", "edits")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
     write_text(path, json.dumps(table, indent=1), mode=0o600)  # it names the user's files and holds texts
 
 
-def _panel_table(path: Path, scene: Scene, base: SceneText | None, **facts: object) -> Json:
-    table = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "part": scene.part, **facts}
+def _panel_table(path: Path, panel: SavedPanel) -> Json:
+    """The table of a panel in a session file at `path`, which _read_panel() reads."""
+    scene, base = panel.scene, panel.base
+    table: Json = {"path": str(resolve(scene.path)), "time": scene.time, "size": scene.size, "part": scene.part}
+    table |= {"paused": panel.paused, "stamp": panel.stamp, "unsaved": panel.unsaved}
     table |= make_recipe(scene, path.parent)["scene"]
     return table if base is None else {**table, "text": base.text, "text_path": str(resolve(base.path))}
 
@@ -251,29 +270,15 @@ def restore(path: Path) -> Session:
     panels = table.get("panels")
     if not (isinstance(panels, list) and 1 <= len(panels) <= MAX_PANELS and all(isinstance(p, dict) for p in panels)):
         raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
-    texts = [(panel.pop("text", None), panel.pop("text_path", None)) for panel in panels]
-    paused, unsaved = (tuple(panel.pop(key, 0) is True for panel in panels) for key in ("paused", "unsaved"))
-    stamps = tuple(tuple(stamp) if isinstance(stamp := panel.pop("stamp", None), list) else None for panel in panels)
-    scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
-    bases = tuple(_read_text(*text, scene) for text, scene in zip(texts, scenes, strict=True))
+    kept = tuple(_read_panel(panel, path) for panel in panels)
+    active, columns = _read_int(table, "active", len(kept) - 1, path), _read_int(table, "columns", MAX_PANELS, path)
     try:
-        layout = layout_from_table(table["layout"], len(scenes)) if "layout" in table else None
+        layout = layout_from_table(table["layout"], len(kept)) if "layout" in table else None
     except ValueError as error:
         raise InputError(f"{path}: layout: {error}") from error
+    solo, clean, edited = table.get("solo") is True, table.get("clean") is not False, table.get("edited") is True
     return Session(
-        scenes,
-        active=_read_int(table, "active", len(scenes) - 1, path),
-        columns=_read_int(table, "columns", MAX_PANELS, path),
-        solo=table.get("solo") is True,
-        clean=table.get("clean") is not False,
-        layout=layout,
-        bases=bases,
-        edited=table.get("edited") is True,
-        edits=_read_int(table, "edits", MAX_EDITS, path),
-        paused=paused,
-        origin=origin,
-        stamps=stamps,
-        unsaved=unsaved,
+        kept, active, columns, solo, clean, layout, edited, _read_int(table, "edits", MAX_EDITS, path), origin
     )
 
 
@@ -287,6 +292,15 @@ def answer(base: Path, origin: Stamp | None, removes: bool = False) -> None:
             with suppress(OSError):  # else it is offered again
                 stem = path.name.removesuffix(ANSWERED).removesuffix(".json")
                 path.unlink() if removes else path.rename(path.with_name(stem + ANSWERED))
+
+
+def _read_panel(table: Json, path: Path) -> SavedPanel:
+    """The panel of a table of the session file at `path`; raises InputError."""
+    text, text_path, stamp = (table.pop(key, None) for key in ("text", "text_path", "stamp"))
+    paused, unsaved = (table.pop(key, None) is True for key in ("paused", "unsaved"))
+    scene = _read_scene(table, path)
+    base = _read_text(text, text_path, scene)
+    return SavedPanel(scene, base, paused, tuple(stamp) if isinstance(stamp, list) else None, unsaved)
 
 
 def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:

@@ -28,7 +28,7 @@ class Desktop:
 
     def __init__(self, scene: Path):
         self.window = backends.Window((500, 300), "Rayfold")
-        self.app = AppState(Session((load(scene),)), DeviceContext(gl=self.window.gl))
+        self.app = AppState(Session.of((load(scene),)), DeviceContext(gl=self.window.gl))
         self.ui = backends.UiContext(self.app, self.window.gl, self.window.scale)
         ((_, self.drop),) = glfw._window_drop_callback_repository.values()  # what GLFW calls: it keeps what is raised
 

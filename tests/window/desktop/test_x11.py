@@ -82,7 +82,7 @@ from renderer.window.state.session import Session
 from renderer.window.controls.toolkit import glfw
 
 window = Window((500, 300), "Rayfold")
-app = AppState(Session((load(Path(sys.argv[1])),)), DeviceContext(gl=window.gl))
+app = AppState(Session.of((load(Path(sys.argv[1])),)), DeviceContext(gl=window.gl))
 ui = UiContext(app, window.gl, window.scale)
 
 

@@ -178,7 +178,7 @@ def test_a_paused_scene_is_opened_again_paused(opened, tmp_path):
     assert app.panel.paused
     session_files.save(app.session(), tmp_path / "session.json")
     restored = session_files.restore(tmp_path / "session.json")
-    assert restored.paused == (True,) and restored.scenes[0].time == 0.0
+    assert restored.panels[0].paused and restored.scenes[0].time == 0.0
     app.panel.paused = False
     app.replace_panels(restored)
     assert app.panel.paused and app.panel.scene_time == 0.0

@@ -411,12 +411,12 @@ def test_sessions_keep_the_text_with_its_comments(hand, tmp_path):
     edit_actions.duplicate_selected(hand.app)
     save(hand.app.session(), tmp_path / "session.json")
     kept = restore(tmp_path / "session.json")
-    assert kept.bases[0].text == text_of(hand)
+    assert kept.panels[0].base.text == text_of(hand)
     hand.app.replace_panels(kept)
     assert text_of(hand).startswith("# a scene of a person\n") and hand.app.panel.is_changed
     damaged = (tmp_path / "session.json").read_text().replace("# a scene of a person", "= =")
     (tmp_path / "session.json").write_text(damaged)
-    assert restore(tmp_path / "session.json").bases == (None,)
+    assert restore(tmp_path / "session.json").panels[0].base is None
 
 
 @pytest.mark.slow
