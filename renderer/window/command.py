@@ -193,13 +193,10 @@ def requested_session(
             raise UserError("view --new: it begins with an empty scene, so it takes no inputs")
         return Session.of([new_scene(Path.cwd())])
     scenes, columns, errors = load_panels([Path(name) for name in inputs] or [DEMO])
-    panels = [SavedPanel(scene, error=error) for scene, error in zip(scenes, errors, strict=True)]
     if animation is not None:
-        panels = [
-            each if each.error else SavedPanel(picture_class(each.scene.picture).with_animation(each.scene, animation))
-            for each in panels
-        ]
-    return Session(tuple(panels), 0, columns)
+        pairs = zip(scenes, errors, strict=True)
+        scenes = [s if error else picture_class(s.picture).with_animation(s, animation) for s, error in pairs]
+    return Session(tuple(SavedPanel(s, error=error) for s, error in zip(scenes, errors, strict=True)), 0, columns)
 
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int, list[str]]:

@@ -93,7 +93,7 @@ def six_panels(gpu, name: str, items: int) -> Case:
         screen = window()
         screen.frame()
         shown = screen.pixels()
-        for panel, (left, top, width, height) in zip(screen.app.panels, screen.app.panels.image_rects, strict=True):
+        for panel, _, (left, top, width, height) in screen.app.panels.shown:
             assert panel.display.texture is not None and not panel.error, panel.error
             region = shown[top + 30 : top + height - 30, left + 30 : left + width - 30]
             assert region.std() > 5, f"the panel of {panel.scene.title} shows no picture"

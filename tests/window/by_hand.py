@@ -208,7 +208,7 @@ def perform(person: Person) -> None:
     person.settle()
     assert [q.material for q in app.panel.scene.settings.quads][0] == "tiled floor", app.message
     # the sphere is picked in the picture and moved by the gizmo
-    left, top, width, height = app.panels.image_rects[0]
+    left, top, width, height = app.panels.shown[0].image_rect
     middle = left + width / 2, top + height / 2
     person.move(*middle)
     person.x("click", "1")

@@ -132,7 +132,7 @@ def draw_full_sample(screen) -> None:
 
     def is_there() -> bool:
         assert not panel.error, panel.error
-        size = app.panels.image_rects[app.panels.displayed().index(app.panels.active)][2:]
+        size = app.panels.image_size(panel)
         full = panel.budget.divisor == 1 and panel.draw_loop.draw_key(size, app.now()) == panel.drawn
         return full and panel.draw_loop.shows_full_sample and not panel.draw_loop.busy
 
@@ -168,7 +168,7 @@ def hold(screen, button: int, down: bool) -> None:
 
 
 def center(screen, index: int) -> tuple[float, float]:
-    x, y, width, height = screen.app.panels.image_rects[index]
+    x, y, width, height = screen.app.panels.shown[index].image_rect
     return x + width / 2, y + height / 2
 
 

@@ -30,7 +30,7 @@ def test_comparison_with_a_kept_picture(screen):
     assert not np.array_equal(panel.display.texture.read(), kept)
     press(screen, "W")
     assert panel.comparison.mode == "wipe"
-    x, y, width, height = screen.app.panels.image_rects[0]
+    x, y, width, height = screen.app.panels.shown[0].image_rect
     imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
     frames(screen, 3)
     assert screen.app.current_message(screen.app.now()) == "compare: wipe"
@@ -106,7 +106,7 @@ def test_a_reference_of_another_size_is_said_and_met(screen, tmp_path):
     panel.fixed_size = (80, 60)
     finish(screen)
     assert panel.display.texture.size == (80, 60) and panel.comparison.other_size(panel.display.texture) is None
-    width, height = screen.app.panels.image_rects[0][2:]
+    width, height = screen.app.panels.shown[0].image_rect[2:]
     assert abs(width / height - 4 / 3) < 0.02, "the picture keeps its shape in the panel"
     shown = panel.display.texture.read()[..., :3].astype("f8")
     panel.comparison.switch("difference", panel.display.texture)
@@ -178,10 +178,10 @@ def test_compared_pictures_have_the_exposure_of_the_displayed_one(screen, tmp_pa
 
     press(screen, "S")
     brighter = linear * np.array([4, 4, 4, 1], "f4")
-    kept, changed = panel.comparison.linear(), panel.comparison.reference().read()
+    kept, changed = panel.comparison.source().linear, panel.comparison.reference().read()
     kept.write(brighter)
     press(screen, "W")
-    assert panel.comparison.shares_exposure and not np.array_equal(panel.comparison.reference().read(), changed)
+    assert panel.comparison.shared and not np.array_equal(panel.comparison.reference().read(), changed)
     assert np.abs(panel.comparison.reference().read()[..., :3] - as_shown(brighter)).max() <= 2
     assert np.abs(panel.display.texture.read()[..., :3] - as_shown(linear)).max() <= 2
     assert picture_overlays.reference_lines(panel, 0.5, 0.5)[-1].startswith("one exposure")
@@ -190,7 +190,7 @@ def test_compared_pictures_have_the_exposure_of_the_displayed_one(screen, tmp_pa
     assert panel.comparison.reference() is mapped
     panel.show(replace(panel.scene, tone=replace(automatic, exposure="manual")))
     frames(screen, 3)
-    assert not panel.comparison.shares_exposure, "a manual exposure is the user's"
+    assert panel.comparison.shared is None, "a manual exposure is the user's"
 
     panel.show(replace(panel.scene, tone=automatic))
     monkeypatch.setattr(comparison, "read_exr", lambda path: brighter)
@@ -201,7 +201,7 @@ def test_compared_pictures_have_the_exposure_of_the_displayed_one(screen, tmp_pa
 
 def test_pixel_inspector_reads_the_pixel_under_the_pointer(screen):
     finish(screen)
-    panel, (x, y, width, height) = screen.app.panel, screen.app.panels.image_rects[0]
+    panel, (x, y, width, height) = screen.app.panel, screen.app.panels.shown[0].image_rect
     linear, shown = panel.display.frame.read(), panel.display.texture.read()
     assert np.array_equal(panel.display.frame.read_region(5, 7, 3, 2), linear[7:9, 5:8])
     assert np.array_equal(panel.display.texture.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
@@ -228,7 +228,7 @@ def test_ctrl_click_sets_the_focus_distance(gl, gpu):
     with window([scene], gpu, gl, (640, 400)) as screen:
         app = screen.app
         draw_full_sample(screen)
-        x, y, width, height = app.panels.image_rects[0]
+        x, y, width, height = app.panels.shown[0].image_rect
         eye, target = (np.array(point) for point in (scene.settings.view.position, scene.settings.view.target))
         forward = (target - eye) / np.linalg.norm(target - eye)
         start = app.panel.settings().view

@@ -91,7 +91,7 @@ def test_a_panel_that_runs_out_of_device_memory_frees_its_own(gl, gpu, room):
         finish(screen)
         first, second = app.panels
         assert "no room for" in second.error and gpu.device.name in second.error
-        x, y, width, _ = app.panels.image_rects[1]
+        x, y, width, _ = app.panels.shown[1].image_rect
         assert screen.pixels()[y + 40, x + width // 2].astype(int) @ (1, -1, 0) > 5, "the panel is tinted red"
         gc.collect()
         assert (

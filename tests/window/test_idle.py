@@ -37,7 +37,7 @@ def test_the_way_to_a_press_and_a_small_movement_move_no_view(screen):
     point(screen, x + 22, y)
     moved = view(screen)
     hold(screen, 0, False)
-    height = screen.app.panels.image_rects[0][3]
+    height = screen.app.panels.shown[0].image_rect[3]
     wanted = float(before.center[0]) - 20 / height * float(
         before.height
     )  # all of the way since the press, from (x + 2, y + 1)

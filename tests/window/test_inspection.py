@@ -174,7 +174,7 @@ def test_layers_zoom_and_numbers_in_the_window(gl, gpu, tmp_path):
         io.add_key_event(imgui.Key.mod_ctrl, False)
         screen.frame()
         assert panel.zoom.factor == pytest.approx(1.25**20)
-        x, y, width, height = app.panels.image_rects[0]
+        x, y, width, height = app.panels.shown[0].image_rect
         u, v = panel.zoom.picture_point(0.5, 0.5)
         texel = panel.inspection.texture.read()[int(v * size[1]), int(u * size[0]), :3]
         shown = screen.pixels()[y + height // 2 - 9 : y + height // 2 + 9, x + width // 2 - 9 : x + width // 2 + 9]
@@ -270,7 +270,7 @@ def test_the_difference_of_exposed_pictures(gl, rng):
     shown, kept = (rng.integers(0, 256, (12, 17, 4)).astype("u1") for _ in range(2))
     comparison = Comparison(gl)
     kept_texture = gl.texture((17, 12), 4, "f1").write(kept)
-    comparison._reference = lambda: Reference(kept_texture)
+    comparison.source = lambda: Reference(kept_texture)
     comparison.mode = "difference"
     texture = gl.texture((17, 12), 4, "f1").write(shown)
     for stops in (0.0, 2.0, -1.5):

@@ -49,7 +49,9 @@ def test_finished_panels_draw_no_more(screen):
             and panel.budget.divisor == 1
             and not panel.error
         )
-        assert panel.display.texture.size == tuple(screen.app.panels.image_rects[screen.app.panels.index(panel)][2:])
+        assert panel.display.texture.size == tuple(
+            screen.app.panels.shown[screen.app.panels.index(panel)].image_rect[2:]
+        )
     begun = [panel.draw_loop.started for panel in screen.app.panels]
     frames(screen, 5)
     assert [panel.draw_loop.started for panel in screen.app.panels] == begun, "a finished panel draws nothing"
@@ -67,7 +69,7 @@ def test_a_picture_of_one_sample_is_drawn_at_full_resolution(screen, scene_files
     assert (
         panel.budget.divisor == 1
         and panel.measured.samples == 1
-        and panel.display.texture.size == tuple(screen.app.panels.image_rects[0][2:])
+        and panel.display.texture.size == tuple(screen.app.panels.shown[0].image_rect[2:])
     )
 
 
@@ -80,12 +82,12 @@ def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     exported = read_pixels(out)[..., :3]
     assert np.array_equal(exported, panel.display.texture.read()[..., :3])
-    x, y, width, height = screen.app.panels.image_rects[0]
+    x, y, width, height = screen.app.panels.shown[0].image_rect
     assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
 
 
 def test_a_drag_pans_by_the_pointer_s_movement(screen):
-    before, height = view(screen), screen.app.panels.image_rects[0][3]
+    before, height = view(screen), screen.app.panels.shown[0].image_rect[3]
     drag(screen, center(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
     assert view(screen).center == pytest.approx(moved.center, abs=Decimal("1e-6"))
@@ -93,7 +95,7 @@ def test_a_drag_pans_by_the_pointer_s_movement(screen):
 
 
 def test_the_wheel_zooms_about_the_pointer(screen):
-    before, (x, y, width, height) = view(screen, 1), screen.app.panels.image_rects[1]
+    before, (x, y, width, height) = view(screen, 1), screen.app.panels.shown[1].image_rect
     io, px, py = imgui.get_io(), x + width * 3 // 4, y + height // 4
     io.add_mouse_pos_event(px, py)
     frames(screen)
@@ -128,16 +130,16 @@ def test_a_double_click_maximizes_a_panel(screen):
         screen.frame()
         io.add_mouse_button_event(0, False)
         screen.frame()
-    assert screen.app.panels.maximized and screen.app.panels.active == 1 and len(screen.app.panels.image_rects) == 1
+    assert screen.app.panels.maximized and screen.app.panels.active == 1 and len(screen.app.panels.shown) == 1
     press(screen, "Escape")
-    assert not screen.app.panels.maximized and len(screen.app.panels.image_rects) == 2
+    assert not screen.app.panels.maximized and len(screen.app.panels.shown) == 2
 
 
 def test_windows_of_every_size_draw(screen):
     for size in ((1, 1), (37, 900), (1600, 40), (300, 200)):
         screen.resize(size)
         frames(screen, 3)
-        assert all(w >= 1 and h >= 1 for _, _, w, h in screen.app.panels.image_rects)
+        assert all(w >= 1 and h >= 1 for _, _, (_, _, w, h) in screen.app.panels.shown)
         assert not any(panel.error for panel in screen.app.panels)
 
 
@@ -330,7 +332,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
     with window([load(tmp_path / "bars.npy")], gpu, gl, (640, 400)) as screen:
         app = screen.app
         draw_samples(screen, 1)
-        x, y, width, height = app.panels.image_rects[0]
+        x, y, width, height = app.panels.shown[0].image_rect
         for column, disparity in ((10, 1.0), (30, -1.0)):  # on a bar, and between bars
             side = min(width, height)
             across = x + width / 2 + ((column + 0.5) / 64 - 0.5) * side
@@ -356,5 +358,8 @@ def test_active_rays_by_depth_are_reported(gl, gpu, schedule):
     scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, max_depth=4))
     with window([scene], gpu, gl, (640, 400)) as screen:
         draw_full_sample(screen)
-        live, (_, _, width, height) = screen.app.panel.measured.report["active rays"], screen.app.panels.image_rects[0]
+        live, (_, _, width, height) = (
+            screen.app.panel.measured.report["active rays"],
+            screen.app.panels.shown[0].image_rect,
+        )
         assert len(live) == 4 and live[0] == width * height and live == sorted(live, reverse=True) and live[3] > 0

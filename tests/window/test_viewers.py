@@ -237,5 +237,5 @@ def test_a_window_has_pixels_and_units(screen, ratio, size):
     screen.resize((100, 80), ratio)
     screen.frame()
     assert screen.pixels().shape == (size[1], size[0], 3)
-    panel, rect = screen.app.panels[0], screen.app.panels.image_rects[0]
+    panel, rect = screen.app.panels[0], screen.app.panels.shown[0].image_rect
     assert rect[0] + rect[2] <= 100 and panel.drawn.size <= (round(rect[2] * ratio), round(rect[3] * ratio))

@@ -105,13 +105,10 @@ def setting_actions(settings_class: type, step: SettingStep) -> list[Action]:
     for f in fields(settings_class):
         if key := f.metadata.get("key"):
             label = f.name.replace("_", " ")
-            actions.append(_step_action(key.upper(), f"next {label}", step, f.name, 1))
-            actions.append(_step_action(f"Shift+{key.upper()}", f"previous {label}", step, f.name, -1))
+            for keys, name, direction in ((key.upper(), "next", 1), (f"Shift+{key.upper()}", "previous", -1)):
+                run = partial(lambda field, direction, app: step(app, field, direction), f.name, direction)
+                actions.append(Action(keys, f"{name} {label}", PICTURE_GROUP, run, repeats=True))
     return actions
-
-
-def _step_action(keys: str, name: str, step: SettingStep, field: str, direction: int) -> Action:
-    return Action(keys, name, PICTURE_GROUP, lambda app: step(app, field, direction), repeats=True)
 
 
 def active_actions(window_actions: list[Action], settings: object, step: SettingStep) -> list[Action]:

@@ -45,10 +45,7 @@ class Reference(NamedTuple):
 
 
 class Comparison:
-    """The reference of one panel, and the mode of MODES that compares it with the displayed picture.
-
-    `shared` in names: with the exposure that is metered in the displayed picture, see update().
-    """
+    """The reference of one panel, and the mode of MODES that compares it with the displayed picture."""
 
     def __init__(self, gl: GlContext):
         self._gl = gl
@@ -62,26 +59,18 @@ class Comparison:
         self.largest_at: tuple[float, float] | None = None  # fractions of width and height, by the last measurement
         self._measuring: Future[dict[str, float]] | None = None
         self.report: Callable[[str], None] = lambda text: None  # takes the result of a measurement
-        self._reference: Callable[[], Reference] = Reference  # gives the reference as it is now, by default none
+        self.source: Callable[[], Reference] = Reference  # gives the reference as it is now, by default none
         self._mapper = GlToneMapper(gl)
-        self._mapped: tuple[object, Texture | None] = None, None  # what _shared was mapped from, and that texture
-        self._shared: Texture | None = None  # the reference with the exposure of the displayed picture
+        self._mapped: tuple[object, Texture | None] = None, None  # what `shared` was mapped from, and that texture
+        # The reference with the exposure that is metered in the displayed picture; None if each has its own exposure.
+        self.shared: Texture | None = None
 
     def reference(self) -> Texture | None:
         """The reference, 8 bits per channel, as it is compared; None if there is none."""
-        return self._shared or self._reference().texture
+        return self.shared or self.source().texture
 
-    def linear(self) -> Texture | None:
-        """The linear values of the reference, if they are known."""
-        return self._reference().linear
-
-    @property
-    def shares_exposure(self) -> bool:
-        """True if both pictures are shown with one exposure that is metered in the displayed one."""
-        return self._shared is not None
-
-    def _set(self, reference: Callable[[], Reference], label: str) -> None:
-        self._reference, self.label, self._shared = reference, label, None
+    def _set(self, source: Callable[[], Reference], label: str) -> None:
+        self.source, self.label, self.shared = source, label, None
 
     def keep(self, display: Display, tone: ToneMapping, label: str) -> None:
         """Takes a copy of a displayed picture, which has been mapped with `tone`, as the reference."""
@@ -117,10 +106,10 @@ class Comparison:
 
     def update(self, display: Display, tone: ToneMapping) -> None:
         """Maps the reference with the exposure of the picture that a panel displays with `tone`, if they share it."""
-        _, linear, version, reference_tone = self._reference()
+        _, linear, version, reference_tone = self.source()
         shares = reference_tone is None or reference_tone.exposure == tone.exposure == "auto"
         if linear is None or display.frame is None or not shares:
-            self._shared = None
+            self.shared = None
             return
         key = linear, version, display.frame, display.version, reference_tone or tone
         mapped_key, target = self._mapped
@@ -129,7 +118,7 @@ class Comparison:
                 target = self._gl.texture(linear.size, 4, "f1")
             self._mapper(linear, reference_tone or tone, target, display.frame)
             self._mapped = key, target
-        self._shared = target
+        self.shared = target
 
     def measure(self, displayed: Texture, wake: Callable[[], None]) -> None:
         """Starts to measure MSE, PSNR and FLIP of the displayed picture; poll() puts the result in `numbers`."""

@@ -5,6 +5,7 @@ Panels and AppState run as SuspendableWork what may compile kernels. gpu/compila
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from renderer.gpu.compilation import Task
 from renderer.gpu.device import Device
@@ -14,11 +15,10 @@ Clock = Callable[[], float]  # seconds
 
 def responds(device: Device) -> bool:
     """True if a device still works after an error."""
-    try:
+    with suppress(Exception):  # each driver raises different exceptions for a lost device
         device.finish()
-    except Exception:  # each driver raises different exceptions for a lost device
-        return False
-    return True
+        return True
+    return False
 
 
 class SuspendableWork:

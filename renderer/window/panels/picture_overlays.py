@@ -55,7 +55,7 @@ def _legend(legend: Legend, right: float, bottom: float, fonts: theme.Fonts, sca
     """The scale of colors in the lower right corner, with numbers below it: pictures of algorithms begin at the top."""
     draw_list, size = imgui.get_window_draw_list(), theme.FONT_SIZE * scale * theme.SMALL
     width, height, pad = LEGEND_SIZE[0] * scale, LEGEND_SIZE[1] * scale, 10 * scale
-    texts = [format_number(legend.value(tick / LEGEND_INTERVALS)) for tick in range(LEGEND_INTERVALS + 1)]
+    texts = [_short_number(legend.value(tick / LEGEND_INTERVALS)) for tick in range(LEGEND_INTERVALS + 1)]
     below = height + size * (2.5 if legend.unit else 1.4)
     left, top = right - width - 4 * pad, bottom - below - pad
     low, high = (left - 3 * pad, top - pad / 2), (left + width + 3 * pad, top + below)
@@ -73,7 +73,7 @@ def _legend(legend: Legend, right: float, bottom: float, fonts: theme.Fonts, sca
         draw_list.add_text(fonts.text, size, at, theme.color_u32(theme.DIM), legend.unit.strip())
 
 
-def format_number(value: float) -> str:
+def _short_number(value: float) -> str:
     """A number of a legend in few letters."""
     if value and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.1e}"
@@ -126,14 +126,14 @@ def pixel_lines(linear: np.ndarray, displayed: np.ndarray) -> list[str]:
 def reference_lines(panel: Panel, u: float, v: float) -> list[str]:
     """The lines of text for the reference's pixel at these fractions of width and height, while it is compared."""
     comparison, shown = panel.comparison, []
-    textures = {"sRGB": comparison.reference(), "linear": comparison.linear()} if comparison.mode != "off" else {}
+    textures = {"sRGB": comparison.reference(), "linear": comparison.source().linear}
     for name, texture in textures.items():
-        if texture is not None:
+        if texture is not None and comparison.mode != "off":
             pixel = texture.read_region(int(u * texture.size[0]), int(v * texture.size[1]), 1, 1)[0, 0]
             shown.append(f"{comparison.label}: {name} {' '.join(f'{value:.6g}' for value in pixel)}")
     if not shown or panel.scene.tone.exposure == "manual":
         return shown
-    shared = "one exposure: the displayed picture's" if comparison.shares_exposure else "the exposures differ"
+    shared = "one exposure: the displayed picture's" if comparison.shared else "the exposures differ"
     return [*shown, shared]
 
 

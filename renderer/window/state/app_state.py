@@ -31,7 +31,7 @@ from renderer.window.panels.panel_picture import PanelHost
 from renderer.window.state import layout
 from renderer.window.state import session as session_files
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.history import PanelsState, UndoStack, difference, renamed, show_again
+from renderer.window.state.history import PanelsState, UndoStack, difference, renamed
 from renderer.window.state.layout import LayoutNode
 from renderer.window.state.lesson_reader import LessonReader
 from renderer.window.state.open_panels import OpenPanels
@@ -289,7 +289,11 @@ class AppState:
         self.show_message(f"{what}: {difference(self._panels_state(), state, what == 'undo')}")
         if state.panels != tuple(self.panels):
             self._set_panels(list(state.panels), state.active, state.layout)
-        show_again(state)
+        for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
+            panel.base = document.base  # the scene's TOML text
+            if file.original.path != panel.original.path:  # a panel of the same file keeps what is known of it now
+                panel.file = file
+            panel.show(document.scene)
 
     # Open and close panels
 

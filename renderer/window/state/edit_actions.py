@@ -164,10 +164,10 @@ def control_context(app: AppState, panel: Panel, hidden: list[str] | None = None
         refuse=app.show_message,
         names=lambda refers_to: items.names_for(settings, refers_to) if items.groups(settings) else [],
         item_label=item_label,
-        browse=lambda path, f, value: browse(app, panel, path, f, value),
-        rename=lambda path, name: rename(app, panel, path, name),
-        add_key=lambda path: add_key(app, panel, path),
-        remove_track=lambda path: delete_track(app, panel, path),
+        browse=partial(browse, app, panel),
+        rename=partial(rename, app, panel),
+        add_key=partial(add_key, app, panel),
+        remove_track=partial(delete_track, app, panel),
         tracks={track.path for track in animation.tracks} if animation else (),
         hidden=hidden or (),
     )
@@ -183,7 +183,7 @@ def browse(app: AppState, panel: Panel, path: str, f: Field, value: str) -> None
     suffixes = tuple(suffix for suffix in f.metadata["file"] if suffix)
     what = f.name.replace("_", " ")
     start = Path(value).parent if value else scene_folder(app)
-    app.ask_file(f"Choose the {what}", start, suffixes, lambda file: set_file(app, panel, path, file))
+    app.ask_file(f"Choose the {what}", start, suffixes, partial(set_file, app, panel, path))
 
 
 def set_file(app: AppState, panel: Panel, path: str, file: Path) -> None:

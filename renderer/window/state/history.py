@@ -74,15 +74,6 @@ def _edit(name: str, old: Document, new: Document) -> str:
     return name.replace("_", " ")
 
 
-def show_again(state: PanelsState) -> None:
-    """Shows the documents of a state in its panels; their selections stay."""
-    for panel, document, file in zip(state.panels, state.documents, state.files, strict=True):
-        panel.base = document.base  # the scene's TOML text
-        if file.original.path != panel.original.path:  # a panel of the same file keeps what is known of the file now
-            panel.file = file
-        panel.show(document.scene)
-
-
 class UndoStack(Generic[State]):
     """A stack of recorded states, the newest last, and a stack of undone states."""
 

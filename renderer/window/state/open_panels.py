@@ -86,10 +86,6 @@ class OpenPanels(Sequence[Panel]):
 
     # Rectangles
 
-    def displayed(self) -> list[int]:
-        """The indices of the displayed panels: all of them, or the maximized one."""
-        return [self.active] if self.maximized else list(range(len(self)))
-
     def lay_out(self, left: int, top: int, width: int, height: int, bar_height: int) -> None:
         """Computes the rectangles of the displayed panels in this area of the window.
 
@@ -100,12 +96,12 @@ class OpenPanels(Sequence[Panel]):
         self.displayed_layout = self.active if self.maximized else self.current_layout()
         rects = layout.rectangles(self.displayed_layout, self.area, GAP)
         self.shown = []
-        for index in self.displayed():
-            x, y, w, h = rects[index]
+        for index, rect in sorted(rects.items()):
+            x, y, w, h = rect
             bar = bar_height if h > 4 * bar_height and w > 6 * bar_height else 0
             image, size = (x, y + bar, w, h - 2 * bar), self[index].fixed_size
             image = image if size is None else theme.fitted(image, size)
-            self.shown.append(DisplayedPanel(self[index], rects[index], image))
+            self.shown.append(DisplayedPanel(self[index], rect, image))
 
     def displayed_and_open(self) -> list[DisplayedPanel]:
         """The displayed panels that no action of this frame has closed."""
@@ -124,11 +120,6 @@ class OpenPanels(Sequence[Panel]):
     def rects(self) -> list[Rect]:
         """The rectangles of the displayed panels."""
         return [shown.rect for shown in self.shown]
-
-    @property
-    def image_rects(self) -> list[Rect]:
-        """The rectangles of the displayed panels' pictures."""
-        return [shown.image_rect for shown in self.shown]
 
     def image_size(self, panel: Panel) -> tuple[int, int]:
         """The size of a panel's picture in window units; the area's size if the panel is not displayed."""

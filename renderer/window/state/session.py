@@ -345,8 +345,7 @@ class RecentFiles:
             with suppress(UserError, ValueError):  # a damaged list is an empty one
                 saved = parse_json(read_text(path, MAX_RECENT_BYTES))
                 names = saved if isinstance(saved, list) else []
-                texts = [name for name in names if isinstance(name, str)]
-                shown = [text for text in texts if 0 < len(text) < MAX_NAME and text.isprintable()]
+                shown = [n for n in names if isinstance(n, str) and 0 < len(n) < MAX_NAME and n.isprintable()]
                 self.files = list(dict.fromkeys(map(Path, shown)))[:MAX_RECENT]
 
     def add(self, path: Path) -> None:

@@ -41,7 +41,10 @@ def test_keys_run_their_actions(screen):
     press(screen, "Home")
     assert view(screen) == view(screen, 1)
     press(screen, "H")
-    assert not app.overlays.sidebar and app.panels.image_rects[-1][0] + app.panels.image_rects[-1][2] > WIDTH - 20
+    assert (
+        not app.overlays.sidebar
+        and app.panels.shown[-1].image_rect[0] + app.panels.shown[-1].image_rect[2] > WIDTH - 20
+    )
     press(screen, "Ctrl+Q")
     press(screen, "D")  # discards the changes
     assert app.loop.quit_requested
@@ -132,7 +135,7 @@ def test_bars_and_controls_scale_with_the_pixel_density(gl, scene_files, places)
     for scale in (1.0, 2.0):
         with window([load(scene_files[0])], None, gl, (int(900 * scale), int(520 * scale)), scale) as screen:
             finish(screen)
-            panel, (_, y, width, height) = screen.app.panel, screen.app.panels.image_rects[0]
+            panel, (_, y, width, height) = screen.app.panel, screen.app.panels.shown[0].image_rect
             assert y - screen.app.panels.rects[0][1] == 26 * scale and panel.display.texture.size == (width, height)
             left, top, right, bottom = places["color_offset"]
             assert bottom - top == pytest.approx(23 * scale, abs=2 * scale) and right > 880 * scale - 60 * scale
@@ -228,10 +231,10 @@ def test_controls_work_by_keyboard_alone(screen, places):
 
 def test_key_frames_are_inserted_and_edited_in_the_window(screen, tmp_path):
     app, panel = screen.app, screen.app.panel
-    below = app.panels.image_rects[0]
+    below = app.panels.shown[0].image_rect
     press(screen, "D")
     press(screen, "Ctrl+K")
-    assert actions.shows_timeline(app) and panel.paused and app.panels.image_rects[0][3] < below[3]
+    assert actions.shows_timeline(app) and panel.paused and app.panels.shown[0].image_rect[3] < below[3]
     assert [track.path for track in panel.scene.animation.tracks] == ["max_iterations"]
     assert panel.scene.animation.duration == 4.0
     press(screen, "Ctrl+Shift+K")

@@ -259,7 +259,7 @@ def test_the_pixel_inspector_reads_both_pictures_of_a_comparison(screen, monkeyp
     app.overlays.inspector.is_on = True
     text = imgui.text
     monkeypatch.setattr(imgui, "text", lambda line: (lines.append(line), text(line)))
-    x, y, width, height = app.panels.image_rects[0]
+    x, y, width, height = app.panels.shown[0].image_rect
     point(screen, x + width / 2, y + height / 2)
     shown = app.panels[1].display.texture
     pixel = np.asarray(shown.read_region(shown.size[0] // 2, shown.size[1] // 2, 1, 1))[0, 0]

@@ -76,7 +76,7 @@ def editor(screen):
 
 
 def frame(screen) -> WindowTransform:
-    return editor(screen).transform(screen.app.panels.image_rects[0])
+    return editor(screen).transform(screen.app.panels.shown[0].image_rect)
 
 
 def handle_positions(screen, number: int, post: bool = False) -> dict:
@@ -169,7 +169,7 @@ def test_an_axis_in_space_is_dragged_before_the_camera_or_along_itself(gl, monke
     monkeypatch.chdir(tmp_path)
     with window([space_scene()], SimpleNamespace(device=noop_device()), gl, (WIDTH, HEIGHT)) as screen:
         frames(screen, 3)
-        before, rect = settings(screen), screen.app.panels.image_rects[0]
+        before, rect = settings(screen), screen.app.panels.shown[0].image_rect
         matrix = np.reshape(SPACE[0], (3, 4))
         ends = [matrix[:, 3], *(matrix[:, 3] + matrix[:, k] for k in range(3))]
         seen = [apophysis(before, end, rect) for end in ends]
@@ -195,7 +195,7 @@ def test_the_origin_of_axes_is_dragged_and_nudged_with_all_axes(gl, monkeypatch,
     monkeypatch.chdir(tmp_path)
     with window([space_scene()], SimpleNamespace(device=noop_device()), gl, (WIDTH, HEIGHT)) as screen:
         frames(screen, 3)
-        before, rect = settings(screen), screen.app.panels.image_rects[0]
+        before, rect = settings(screen), screen.app.panels.shown[0].image_rect
         start, depth = apophysis(before, np.reshape(SPACE[0], (3, 4))[:, 3], rect)
         drag(screen, start, start + (40, 25))
         press(screen, "Alt+Up")
@@ -341,7 +341,7 @@ def test_keys_apply_the_functions_of_edit(screen):
     assert settings(screen).xforms[1].weight == pytest.approx(1.25 * max(before.xforms[1].weight, 0.01))
     press(screen, "Alt+Right")
     moved = np.subtract(handle_positions(screen, 1)["O"], frame(screen).to_window(edit.triangle(before.xforms[1])[0]))
-    assert moved == pytest.approx((0.02 * screen.app.panels.image_rects[0][3], 0.0), abs=1e-6), (
+    assert moved == pytest.approx((0.02 * screen.app.panels.shown[0].image_rect[3], 0.0), abs=1e-6), (
         "to the right as displayed"
     )
     state = settings(screen)
@@ -649,7 +649,7 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
 def test_a_click_inside_a_triangle_selects_it_and_a_drag_there_moves_the_view(screen):
     press(screen, "Ctrl+Shift+N")
     frames(screen, 3)
-    edited, rect = editor(screen), screen.app.panels.image_rects[0]
+    edited, rect = editor(screen), screen.app.panels.shown[0].image_rect
     transform = edited.transform(rect)
     assert edited.index == 0
     o, x, y = (transform.to_window(corner) for corner in edit.triangle(edited.flame.xforms[1], False))
@@ -828,7 +828,7 @@ def test_a_file_of_flames_is_a_sheet_and_a_click_opens_one(gpu, gl, tmp_path, mo
     with window([load_for_window(tmp_path / "pack.flame")], gpu, gl, (WIDTH, HEIGHT)) as screen:
         finish(screen)
         assert screen.app.panel.scene.picture == "flame_sheet"
-        x, y, width, height = screen.app.panels.image_rects[0]
+        x, y, width, height = screen.app.panels.shown[0].image_rect
         click(screen, (x + 0.75 * width, y + 0.75 * height))
         assert (screen.app.panel.scene.picture, screen.app.panel.scene.title) == ("flame", "f3")
         press(screen, "Ctrl+H")

@@ -40,7 +40,7 @@ def test_a_julia_set_follows_the_pointer(screen):
     twin = panel.julia_twin
     assert app.panel is panel and list(app.panels) == [panel, twin] and twin.scene.settings.kind == "julia"
     frames(screen)
-    x, y, width, height = app.panels.image_rects[0]
+    x, y, width, height = app.panels.shown[0].image_rect
     point(screen, x + width / 2 + height / 6, y + height / 3)
     c = [float(value) for value in twin.scene.settings.c]
     assert c == pytest.approx([0.5, 0.5], abs=0.02)

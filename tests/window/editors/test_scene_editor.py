@@ -212,10 +212,12 @@ def test_clicks_in_the_picture_select_what_is_there(hand):
     x, y = center(hand, 0)
     click(hand, x, y)
     assert selected_label(hand) == "ball"
-    left, top, width, height = hand.app.panels.image_rects[0]
+    left, top, width, height = hand.app.panels.shown[0].image_rect
     click(hand, left + 20, top + 20)
     assert selected_label(hand) == "wall"
-    light = gizmo.project(hand.app.panel.settings(), np.array([[2.0, 1.5, 1.0]]), hand.app.panels.image_rects[0])[0]
+    light = gizmo.project(hand.app.panel.settings(), np.array([[2.0, 1.5, 1.0]]), hand.app.panels.shown[0].image_rect)[
+        0
+    ]
     click(hand, *light)
     assert selected_label(hand) == "point light 1"
     assert text_of(hand) == SCENE, "selecting is no edit"
@@ -231,7 +233,7 @@ def test_the_gizmo_moves_the_selected_item_as_one_step_and_undo_restores_the_byt
     after = hand.app.panel.scene.settings
     moved = after.spheres[0].center
     assert moved[0] > 0.2 and abs(moved[1]) < 0.1 and after.view == before.view, "the camera stays"
-    place = gizmo.project(after, np.array([moved]), hand.app.panels.image_rects[0])[0]
+    place = gizmo.project(after, np.array([moved]), hand.app.panels.shown[0].image_rect)[0]
     assert abs(place[0] - (x + 60)) < 3 and abs(place[1] - y) < 3, "it is under the pointer"
     assert text_of(hand) == SCENE.replace(
         '# ball\nmaterial = "clay"\n', f'# ball\nmaterial = "clay"\ncenter = {list(moved)}\n'

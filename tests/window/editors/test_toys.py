@@ -123,7 +123,7 @@ def test_an_edited_file_is_loaded_again_with_its_sliders(opened):
 def test_the_mouse_is_imouse_from_the_bottom_left(opened):
     screen, _ = opened(MOUSE)
     finish(screen)
-    x, y, width, height = screen.app.panels.image_rects[0]
+    x, y, width, height = screen.app.panels.shown[0].image_rect
     point(screen, x + width * 0.25, y + height * 0.25)
     hold(screen, 0, True)
     finish(screen)
