@@ -29,7 +29,7 @@ from renderer.window.state import (
     session,
     unsaved,
 )
-from renderer.window.state.session import nth_session, restore, rotate_session, save
+from renderer.window.state.session import kept_sessions, restore, rotate_session, save
 from tests.lightfields.synthetic_planes import layered_views
 from tests.window.headless import center, context_with, drag, finish, frames, press, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
@@ -237,7 +237,7 @@ def test_the_session_is_saved_while_the_window_runs(gl, scene_files, state):
         shown = restore(kept)
         assert shown.scenes[0].settings.max_iterations == 50 and shown.edited and not shown.clean
         rotate_session(kept, kept)
-        assert not kept.exists() and not nth_session(kept).clean
+        assert not kept.exists() and not kept_sessions(kept)[0].clean
         press(screen, "D")
         screen.app.restore()
         assert screen.app.panel.scene.settings.max_iterations == 50

@@ -7,11 +7,11 @@ of control; `kind` is the field's type; `path` is the path of a setting from the
 control takes a value and returns the edited one.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -29,6 +29,8 @@ LOGARITHMIC = imgui.SliderFlags_.always_clamp | imgui.SliderFlags_.logarithmic
 MAX_ITEMS = 24  # items of a list that are displayed
 LABEL_WIDTH, MAX_LABEL_WIDTH = 0.40, 0.65  # fractions of the window: for most labels; for longer ones
 Rows = list[tuple[Field, Any]]  # fields with their types
+T = TypeVar("T")
+Number = TypeVar("Number", int, float)
 # For the slider that was pressed last: Dear ImGui's id of the slider -> the value that it had before the press.
 _pressed: dict[int, Any] = {}
 # For the text that was refused last: Dear ImGui's id of its field -> the field's value, and the text.
@@ -58,14 +60,14 @@ PLAIN = ControlContext()
 
 
 def edit_settings(
-    settings: Any, original: Any, context: ControlContext = PLAIN, path: str = "", titles: tuple[str, ...] = ()
-) -> Any:
+    settings: T, original: T, context: ControlContext = PLAIN, path: str = "", titles: tuple[str, ...] = ()
+) -> T:
     """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons.
 
     `path` is the path of the settings in their scene. A value that they refuse is reported to the context. `titles` are
     the groups of rows that are drawn, the first of them unfolded; none for all groups.
     """
-    settings_class: Any = type(settings)
+    settings_class: type = type(settings)  # mypy takes the class of a dataclass for unhashable
     groups = _row_groups(settings_class)
     for title in titles or groups:
         is_fold = title not in ("", *titles[:1])
@@ -76,7 +78,7 @@ def edit_settings(
     return settings
 
 
-def sections(settings_class: Any) -> dict[str, tuple[str, ...]]:
+def sections(settings_class: type) -> dict[str, tuple[str, ...]]:
     """The titles of the groups of rows by the section of the sidebar: the class's `sections`, or one for all rows."""
     return getattr(settings_class, "sections", {"Settings": ()})
 
@@ -89,10 +91,11 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
     """
     height, draws_all = imgui.get_frame_height(), _draws_all()
     column = _label_column(tuple(f.name for f, _ in declared))
-    kind_of, unread = getattr(settings, "kind", ""), getattr(settings, "fields_of_kinds", {})
+    own_kind, kinds_of_field = getattr(settings, "kind", ""), getattr(settings, "fields_of_kinds", {})
     for f, kind in declared:
         field_path = f"{path}.{f.name}" if path else f.name
-        if field_path in context.hidden or kind_of not in unread.get(f.name, (kind_of,)):
+        is_read = own_kind in kinds_of_field.get(f.name, (own_kind,))  # all kinds read a field that is not listed
+        if field_path in context.hidden or not is_read:
             continue
         old = getattr(settings, f.name)
         if not draws_all and _is_line(old) and not imgui.is_rect_visible((1, height)):
@@ -114,7 +117,7 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
 
 
 @cache
-def _row_groups(settings_class: Any) -> dict[str, Rows]:
+def _row_groups(settings_class: type) -> dict[str, Rows]:
     """The fields of a dataclass with their types, by the title of their fold; "" are those in front of all folds.
 
     The class may declare `row_groups`, names of fields by title: first the rows of "", then all others, then folds;
@@ -305,10 +308,11 @@ def _decimal(f: Field, value: Decimal, context: ControlContext) -> Decimal:
     return value
 
 
-def _number(f: Field, value: Any) -> Any:
-    """A slider if the range is bounded, else an input field."""
+def _number(f: Field, value: float) -> float:
+    """A slider if the range is bounded, else an input field; returns an integer for an integer."""
     low: Any = f.metadata.get("low")
     high: Any = f.metadata.get("high")
+    new: Any
     flags = LOGARITHMIC if f.metadata.get("logarithmic") else imgui.SliderFlags_.always_clamp
     bounded = low is not None and high is not None
     if isinstance(value, int):
@@ -332,7 +336,9 @@ def shortest(number: float) -> float:
     return float(str(np.float32(number)))
 
 
-def slider(draw: Callable[..., tuple[bool, Any]], value: Any, *span: Any, name: str = "##") -> tuple[bool, Any]:
+def slider(
+    draw: Callable[..., tuple[bool, Number]], value: Number, *span: object, name: str = "##"
+) -> tuple[bool, Number]:
     """A slider of Dear ImGui that a double click turns into a text field, as Ctrl+click does.
 
     The first click of the double click moves the slider; `_pressed` restores the value from before it. `span` are the
@@ -365,7 +371,7 @@ def _is_numbers(value: tuple) -> bool:
     return all(isinstance(v, (int, float)) for v in value)
 
 
-def _column(value: tuple, control: Callable[[Any], Any]) -> tuple:
+def _column(value: tuple[T, ...], control: Callable[[T], T]) -> tuple[T, ...]:
     """A line for each item, drawn by control(item), such as a point of a list; returns the edited items."""
     out = list(value)
     left, width = imgui.get_cursor_pos_x(), imgui.calc_item_width()
@@ -432,16 +438,16 @@ def _item_label(item: object, index: int) -> str:
     return f"{index + 1}  {name}" if name else f"{index + 1}"
 
 
-def _dictionary(value: Any) -> Any:
+def _dictionary(value: Mapping[str, object]) -> Mapping[str, object]:
     """Inputs for the numbers of a table; its other values are only shown."""
-    out: dict[Any, Any] = dict(value)
-    for key in list(out)[:MAX_ITEMS]:
-        imgui.push_id(str(key))
-        if isinstance(out[key], (int, float)) and not isinstance(out[key], bool):
-            changed, new = imgui.input_double(str(key), float(out[key]), 0.0, 0.0, "%.6g")
+    out = dict(value)
+    for key, item in list(out.items())[:MAX_ITEMS]:
+        imgui.push_id(key)
+        if isinstance(item, (int, float)) and not isinstance(item, bool):
+            changed, new = imgui.input_double(key, float(item), 0.0, 0.0, "%.6g")
             if changed and _is_usable(new):
-                out[key] = type(out[key])(new)
+                out[key] = type(item)(new)
         else:
-            imgui.text_disabled(f"{key}: {out[key]}"[:60])
+            imgui.text_disabled(f"{key}: {item}"[:60])
         imgui.pop_id()
     return MappingProxyType(out) if out != dict(value) else value

@@ -16,6 +16,7 @@ from typing import Any
 from renderer.errors import UserError
 from renderer.paths import is_bundled
 from renderer.pictures import SCENE_KEYS, scene_of_table, tone_table
+from renderer.plain import Json
 from renderer.records import MISSING, Field, dataclass, fields, is_dataclass, replace
 from renderer.scene import toml_text
 from renderer.scene.animation import write_animation
@@ -137,7 +138,7 @@ def _check(after: SceneText, scene: Scene) -> None:
         raise TextError(f"the text of {after.path.name} is laid out in a way that its editor cannot change")
 
 
-def _animation_table(scene: Scene) -> dict[str, Any] | None:
+def _animation_table(scene: Scene) -> Json | None:
     """The scene's animation as the plain data of its TOML table."""
     return None if scene.animation is None else write_animation(scene.animation)
 
@@ -183,7 +184,7 @@ def _with_list(
     return text
 
 
-def _with_items(text: str, path: toml_text.Path, old: range, tables: list[Any], later: Sequence[str] = ()) -> str:
+def _with_items(text: str, path: toml_text.Path, old: range, tables: list[Json], later: Sequence[str] = ()) -> str:
     """The text after the items of the list at `path` in the range `old` are replaced by tables; both may be empty."""
     for index in reversed(old):
         text = toml_text.remove_item(text, path, index)
@@ -242,7 +243,7 @@ def _with_groups(text: str, old: dict[str, tuple[str, ...]], new: dict[str, tupl
     return text
 
 
-def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
+def _with_animation(text: str, old: Json | None, new: Json | None) -> str:
     """The text after its [animation] table is changed from `old` to `new`, as write_animation() makes them.
 
     If the rows of key frames in the text are not the rows of `old` (in another order, or grouped otherwise), each row
@@ -251,7 +252,9 @@ def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] |
     if new is None:
         return toml_text.remove_value(text, ("animation",))
     for key in ("duration", "loop"):
-        if old is None and (key == "duration" or new[key]) or old is not None and old[key] != new[key]:
+        # A new table has the loop only if it is on, as a person writes it
+        is_other = old[key] != new[key] if old is not None else key == "duration" or new[key]
+        if is_other:
             text = toml_text.replace_value(text, ("animation", key), new[key], SCENE_KEYS)
     rows, before = new["keyframes"], old["keyframes"] if old else []
     present = [row for row in _value_at(text, KEYFRAMES) or [] if isinstance(row, dict)]
@@ -266,12 +269,12 @@ def _with_animation(text: str, old: dict[str, Any] | None, new: dict[str, Any] |
     return text
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: Json) -> Json:
     """A row of key frames without the default interpolation, as a person writes it."""
     return {key: value for key, value in row.items() if (key, value) != ("interpolation", "smooth")}
 
 
-def _with_row(text: str, index: int, old: dict[str, Any], new: dict[str, Any]) -> str:
+def _with_row(text: str, index: int, old: Json, new: Json) -> str:
     """The text with the key frame `index` changed from the row `old` to `new`; equal values keep their spelling."""
     at = (*KEYFRAMES, index)
     if old.get("set", {}).keys() != new["set"].keys():

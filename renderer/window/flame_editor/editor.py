@@ -25,7 +25,6 @@ from renderer.scene.schema import check_numbers
 from renderer.window.controls import imgui, theme
 from renderer.window.controls.shortcuts import Action, read_actions
 from renderer.window.flame_editor import triangles
-from renderer.window.flame_editor.variants import Variants
 from renderer.window.panels.panel import Panel, PanelEditor
 from renderer.window.state import AppState, open_files, panel_actions, save_files
 
@@ -47,9 +46,8 @@ class Editor(PanelEditor):
         self.drag: triangles.Drag | None = None  # the drag of the pressed handle
         self.hovered: triangles.Drag | None = None  # the drag that a press would begin
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
-        self.variants = Variants(app, scale)
         self.gradients: list[tuple[str, np.ndarray]] = []  # the file that was opened last: name and colors
-        self._tries = 0  # random flames left to try
+        self.tries = 0  # random flames left to try, one a frame
         self._actions: list[Action] = []
         self._game: ChaosGame | None = None  # see _short_game()
 
@@ -158,18 +156,6 @@ class Editor(PanelEditor):
             return True
         return self.hovered.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
 
-    def overlay(self) -> bool:
-        """Draws the grid of variants over the window, and advances the search for a random flame.
-
-        Returns whether the window must draw another frame although no panel draws.
-        """
-        if self._tries and not self.app.work.is_waiting:
-            self.app.work.start(self._try_random)
-        chosen = self.variants.draw(self)
-        if chosen is not None:
-            self.put(chosen, moved=False)
-        return (self._tries > 0 or self.variants.pending) and not self.app.work.is_waiting
-
     def pin_time(self) -> None:
         """Pauses the panel at the time of the current key frame."""
         settings, panel = self.settings, self.panel
@@ -263,7 +249,7 @@ class Editor(PanelEditor):
 
     def random(self) -> None:
         """Starts the search for a random flame; one is tried each frame."""
-        self._tries = MAX_TRIES
+        self.tries = MAX_TRIES
         self.app.show_message("searching for a random flame")
 
     def _short_game(self) -> ChaosGame:
@@ -273,12 +259,12 @@ class Editor(PanelEditor):
             self._game.kernels.never_block()
         return self._game
 
-    def _try_random(self) -> None:
+    def try_random(self) -> None:
         """Tries one random flame; shows it if it is acceptable, or the last one."""
         flame, view, acceptable = framing.propose_flame(self._short_game(), self.rng)
-        self._tries = max(self._tries - 1, 0)
-        if acceptable or self._tries == 0:
-            self._tries = 0
+        self.tries = max(self.tries - 1, 0)
+        if acceptable or self.tries == 0:
+            self.tries = 0
             values = {name: getattr(flame, name) for name in FLAME_FIELDS}
             values |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
             self.selected = self.key = 0

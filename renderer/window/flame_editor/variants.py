@@ -4,9 +4,8 @@ The grid shows mutants of the current flame; as in Electric Sheep and Apophysis,
 of the next ones.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any
 
 from renderer.flames import evolve
 from renderer.flames.camera import FlameView
@@ -18,6 +17,7 @@ from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures.flame import Picture
 from renderer.scene.scene import ToneMapping
 from renderer.window.controls import imgui, theme
+from renderer.window.flame_editor.editor import Editor
 from renderer.window.state.app_state import AppState
 
 SIDE = 3  # thumbnails in a row and in a column
@@ -95,7 +95,7 @@ class Variants(Thumbnails):
         """True while thumbnails are left to draw."""
         return self.is_open and len(self.textures) < SIDE * SIDE
 
-    def draw(self, editor: object) -> Flame | None:
+    def draw(self, editor: Editor) -> Flame | None:
         """Draws the grid over the panels; returns the mutant selected in this frame."""
         if not self.is_open:
             return None
@@ -135,7 +135,7 @@ class Variants(Thumbnails):
         if imgui.button("New variants"):
             self._parent = None
 
-    def _mutate(self, editor: Any) -> None:
+    def _mutate(self, editor: Editor) -> None:
         """Makes new mutants if the current flame or the options changed."""
         parent = (editor.flame, self.kind, round(self.strength, 2))
         if parent == self._parent:
@@ -145,14 +145,13 @@ class Variants(Thumbnails):
         self.flames = [evolve.mutate(editor.flame, editor.rng, kind, self.strength) for _ in range(SIDE * SIDE)]
         self.flames[PARENT] = editor.flame
 
-    def _draw_next(self, editor: Any, size: tuple[int, int]) -> None:
+    def _draw_next(self, editor: Editor, size: tuple[int, int]) -> None:
         """Draws the next thumbnail to a new texture."""
         flame, textures = self.flames[len(self.textures)], self.textures
-        names = flame.__dataclass_fields__.keys() & editor.settings.__dataclass_fields__.keys() - {"keyframes", "view"}
+        names = {f.name for f in fields(flame)} & {f.name for f in fields(editor.settings)} - {"keyframes", "view"}
         changes = {name: getattr(flame, name) for name in names}
-        changes |= {"quality": QUALITY, "temporal_samples": 1, "supersample": 1}
-        settings = replace(editor.settings, **changes, keyframes=(), view=editor.view())
-        texture = self.draw_flame(settings, size, editor.panel.scene.tone)
+        changes |= {"quality": QUALITY, "temporal_samples": 1, "supersample": 1, "keyframes": (), "view": editor.view()}
+        texture = self.draw_flame(replace(editor.settings, **changes), size, editor.panel.scene.tone)
         textures.append(texture)  # not to self.textures: new mutants may have come while kernels were compiled
         if not self.pending:
             self._interop.release()  # the interop must not outlive the GL context

@@ -21,7 +21,7 @@ from renderer.window.controls.shortcuts import action_buttons
 from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.gradients import GradientEditor
 from renderer.window.flame_editor.triangles import CORNERS, handles, xform_indices
-from renderer.window.flame_editor.variants import VariationPictures
+from renderer.window.flame_editor.variants import Variants, VariationPictures
 from renderer.window.panels.panel import Panel
 from renderer.window.state import AppState, open_files
 
@@ -35,9 +35,21 @@ class FlameEditor(Editor):
         super().__init__(app, panel, fonts, scale)
         self._filter = ""  # typed text that filters the variations to add
         self.gradient = GradientEditor(self)
-        self.variation_pictures = VariationPictures(app, scale)
+        self.variants, self.variation_pictures = Variants(app, scale), VariationPictures(app, scale)
 
     # Over the picture
+
+    def overlay(self) -> bool:
+        """Draws the grid of variants over the window, and advances the search for a random flame.
+
+        Returns whether the window must draw another frame although no panel draws.
+        """
+        if self.tries and not self.app.work.is_waiting:
+            self.app.work.start(self.try_random)
+        chosen = self.variants.draw(self)
+        if chosen is not None:
+            self.put(chosen, moved=False)
+        return (self.tries > 0 or self.variants.pending) and not self.app.work.is_waiting
 
     def draw(self, rect: theme.Rect) -> None:
         """Draws the triangle or the axes of each xform over the picture in `rect`; of the selected one all handles."""

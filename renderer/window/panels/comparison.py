@@ -69,7 +69,8 @@ class Comparison:
         """The reference, 8 bits per channel, as it is compared; None if there is none."""
         return self.shared or self.source().texture
 
-    def _set(self, source: Callable[[], Reference], label: str) -> None:
+    def set_source(self, source: Callable[[], Reference], label: str) -> None:
+        """Takes as the reference what source() returns, which may change from frame to frame, as another panel does."""
         self.source, self.label, self.shared = source, label, None
 
     def keep(self, display: Display, tone: ToneMapping, label: str) -> None:
@@ -78,16 +79,7 @@ class Comparison:
         assert shown is not None and frame is not None
         kept = self._gl.texture(shown.size, 4, "f1").write(shown.read())
         reference = Reference(kept, self._gl.texture(frame.size).write(frame.read()), 0, tone)
-        self._set(lambda: reference, label)
-
-    def follow(self, shown: Callable[[], tuple[Display, ToneMapping]], label: str) -> None:
-        """Takes what another panel displays as the reference, also after it changes; `shown` returns its display."""
-
-        def current() -> Reference:
-            display, tone = shown()
-            return Reference(display.texture, display.frame, display.version, tone)
-
-        self._set(current, label)
+        self.set_source(lambda: reference, label)
 
     def set_reference_file(self, path: Path) -> None:
         """Takes an image file as the reference: .exr holds linear light, others hold sRGB of 8 bits a channel.
@@ -102,7 +94,7 @@ class Comparison:
         else:
             pixels = read_pixels(path)
         reference = Reference(to_texture(self._gl, pixels[..., :3]), linear)
-        self._set(lambda: reference, path.name)
+        self.set_source(lambda: reference, path.name)
 
     def update(self, display: Display, tone: ToneMapping) -> None:
         """Maps the reference with the exposure of the picture that a panel displays with `tone`, if they share it."""

@@ -33,10 +33,10 @@ class Panel(PanelPicture):
 
     # Show another scene
 
-    def put(self, document: Document, moved: bool = False) -> None:
+    def put(self, document: Document) -> None:
         """Shows a document that a command made from this panel's document."""
         self.base, self.selection = document.base, document.selection
-        self.show(document.scene, moved)
+        self.show(document.scene)
 
     def show(self, scene: Scene, moved: bool = False) -> None:
         """Shows other settings of the scene, or another scene; `moved`: by a drag or a key, so more may follow soon."""

@@ -5,10 +5,7 @@ MainWindow draws each displayed panel with it.
 
 import re
 from collections.abc import Callable
-from functools import partial
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from renderer.gpu.gl import Texture
 from renderer.scene.scene import COLOR
@@ -125,7 +122,7 @@ class PanelView:
         values = panel.inspection.values
         if panel.zoom.is_on and values is not None and panel.inspection.texture is not None:
             size = panel.inspection.texture.size
-            draw_values(panel.zoom, rect, size, partial(_region, values), self.fonts, self.scale)
+            draw_values(panel.zoom, rect, size, lambda x, y, w, h: values[y : y + h, x : x + w], self.fonts, self.scale)
         elif panel.zoom.is_on and (frame := panel.display.frame) is not None:
             draw_values(panel.zoom, rect, frame.size, frame.read_region, self.fonts, self.scale)
 
@@ -195,10 +192,6 @@ class PanelView:
         position = (x + pad, top + pad + 1.8 * size)
         draw.add_text(self.fonts.numbers, size, position, theme.color_u32(theme.TEXT), text, wrap)
         draw.pop_clip_rect()
-
-
-def _region(values: np.ndarray, left: int, top: int, width: int, height: int) -> np.ndarray:
-    return values[top : top + height, left : left + width]
 
 
 def _fit(facts: list[str], width: float) -> str:

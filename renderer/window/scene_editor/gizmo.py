@@ -61,8 +61,7 @@ def _to_clip(points: np.ndarray, view: np.ndarray, projection: np.ndarray) -> np
 def project(settings: Settings, points: np.ndarray, rect: Rect) -> np.ndarray:
     """The window coordinates (n, 2) of points (n, 3); NaN behind the camera, and beyond MAX_UNITS."""
     projected = _to_window(_to_clip(points, *matrices(settings, rect[2] / rect[3])), rect)
-    projected[~(np.abs(projected) < MAX_UNITS).all(1)] = np.nan
-    return projected
+    return np.where(np.abs(projected).max(1, keepdims=True) < MAX_UNITS, projected, np.nan)
 
 
 def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:

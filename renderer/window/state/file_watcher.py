@@ -46,7 +46,7 @@ class FolderEvents:
             raise OSError(ctypes.get_errno(), "inotify_init1")
         self._end, self._ender = os.pipe()  # a byte in this pipe ends the wait of the thread
         self._watched: dict[Path, int] = {}  # inotify's number of each watched folder
-        self._changed = threading.Event()  # set after a change until take()
+        self.changed = threading.Event()  # set after a change until take()
         self._closed = threading.Event()  # set by close()
         self._thread = threading.Thread(target=self._listen, name="folders", daemon=True)
         self._thread.start()
@@ -64,15 +64,10 @@ class FolderEvents:
         """True if all of these folders are watched."""
         return folders <= self._watched.keys()
 
-    @property
-    def changed(self) -> bool:
-        """True if there was a change since the last take()."""
-        return self._changed.is_set()
-
     def take(self) -> bool:
         """True if there was a change since the last call."""
-        changed = self._changed.is_set()
-        self._changed.clear()
+        changed = self.changed.is_set()
+        self.changed.clear()
         return changed
 
     def _listen(self) -> None:
@@ -84,7 +79,7 @@ class FolderEvents:
                 with suppress(BlockingIOError):
                     while len(os.read(self._events, READ_BYTES)) > READ_BYTES // 2:
                         pass
-                self._changed.set()
+                self.changed.set()
                 self._wake()
 
     def close(self) -> None:
@@ -116,7 +111,7 @@ class FileWatcher:
     def is_notified(self) -> bool:
         """True if the system reports changes of all files, and has reported none since the last poll."""
         events = self._events
-        return events is not None and not events.changed and events.covers(self._folders)
+        return events is not None and not events.changed.is_set() and events.covers(self._folders)
 
     def close(self) -> None:
         """Ends the reports."""

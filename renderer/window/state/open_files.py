@@ -180,8 +180,7 @@ def open_dialog(app: AppState) -> None:
 
 def open_beside(app: AppState) -> None:
     """Asks for a file to open in a new panel, beside the active one."""
-    choose = partial(open_path, app, in_new_panels=True)
-    app.ask_file("Open in a new panel", scene_folder(app), OPEN_SUFFIXES, choose)
+    app.ask_file("Open in a new panel", scene_folder(app), OPEN_SUFFIXES, partial(open_path, app, in_new_panels=True))
 
 
 def open_dropped_files(app: AppState, paths: list[Path]) -> None:

@@ -19,6 +19,7 @@ from renderer.scene.schema import PictureSettings, check_numbers
 from renderer.system.files import read_toml
 from renderer.window.controls.shortcuts import next_item
 from renderer.window.controls.shortcuts import step_setting as stepped
+from renderer.window.panels.comparison import Reference
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.pixel_zoom import PixelZoom
 from renderer.window.state.app_state import AppState
@@ -158,10 +159,15 @@ def compare_with_next(app: AppState) -> None:
     if order:
         label = panel.comparison.label
         index = (titles.index(label) + 1) % len(titles) if label in titles else 0
-        other = order[index]
-        panel.comparison.follow(lambda: (other.display, other.scene.tone), titles[index])
+        panel.comparison.set_source(partial(_displayed, order[index]), titles[index])
         another = "; Shift+S takes another panel" if len(order) > 1 else ""
         app.show_message(f"reference: {titles[index]}; W changes the comparison{another}")
+
+
+def _displayed(panel: Panel) -> Reference:
+    """The picture that a panel displays now."""
+    display = panel.display
+    return Reference(display.texture, display.frame, display.version, panel.scene.tone)
 
 
 def _shown_size(panel: Panel) -> tuple[int, int] | None:

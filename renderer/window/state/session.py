@@ -134,22 +134,16 @@ def kept_sessions(base: Path) -> list[KeptSession]:
     return sorted(_newest_first(free), key=lambda kept: not (kept.is_offered and kept.edited))
 
 
-def nth_session(base: Path, number: int = 1) -> KeptSession:
-    """The kept session of a number from 1, the first of kept_sessions(); raises InputError if there are fewer."""
+def restore_nth(base: Path, number: int = 1) -> Session:
+    """restore() for a number in kept_sessions(), from 1; InputError if there are fewer, or for a damaged session."""
     kept = kept_sessions(base)
     if not 1 <= number <= len(kept):
         raise InputError(f"session {number}: {len(kept)} are kept in {base.parent}; `view --restore list` lists them")
-    return kept[number - 1]
-
-
-def restore_nth(base: Path, number: int = 1) -> Session:
-    """restore() for nth_session(); the error of a damaged session names the others."""
-    path = nth_session(base, number).path
+    path = kept[number - 1].path
     try:
         return restore(path)
     except InputError as error:
-        rows = enumerate(kept_sessions(base), 1)
-        others = [f"`view --restore {n}`" for n, kept in rows if kept.titles and kept.path != path]
+        others = [f"`view --restore {n}`" for n, one in enumerate(kept, 1) if one.titles and one.path != path]
         said = f"others are restored by {', '.join(others[:3])}" if others else "no other is kept"
         raise InputError(f"{error}; {said}") from error
 
