@@ -173,7 +173,8 @@ class LessonColumn:
         low, high = _limits(plot)
         margin = 0.0 if plot.log_x else 0.04 * (max(plot.x) - min(plot.x))
         always = imgui.Cond_.always
-        implot.setup_axes_limits(min(plot.x) - margin, max(plot.x) + margin + 1e-9, low, high, always)
+        right = max(plot.x) + margin + 1e-9  # of a single x, both limits would be equal
+        implot.setup_axes_limits(min(plot.x) - margin, right, low, high, always)
         implot.setup_legend(implot.Location_.north_east)
         for axis, is_logarithmic in ((implot.ImAxis_.x1, plot.log_x), (implot.ImAxis_.y1, plot.log_y)):
             if is_logarithmic:

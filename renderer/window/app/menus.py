@@ -111,8 +111,8 @@ def short_menu(app: AppState, actions: list[Action], scale: float) -> None:
 
 def add_menu(app: AppState, scale: float) -> None:
     """The button "Add" with its menu, for scenes that have lists of items."""
-    can_add, opens = creation.can_add(app.panel.scene.settings), app.input.opens_add_menu
-    app.input.opens_add_menu = False
+    can_add, opens = creation.can_add(app.panel.scene.settings), app.input.add_menu.is_on
+    app.input.add_menu.is_on = False
     imgui.begin_disabled(not can_add)
     with _menu_button("Add", scale, "Shift+A: shapes, lights, materials, files", opens and can_add) as is_open:
         if is_open:

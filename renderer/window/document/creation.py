@@ -133,10 +133,10 @@ def _landed(document: Document, value: Any, low: np.ndarray, high: np.ndarray) -
     """The shape with the box `low` to `high` (3,), moved to a free spot of the ground."""
     foot = np.array([low[0] + high[0], 2 * low[1], low[2] + high[2]]) / 2  # the middle of the shape's underside
     shift = _free_spot(document.scene.settings, high - low) - foot
-    decimals = 4 - int(np.floor(np.log10(float((high - low).max()))))
+    decimals = 4 - int(np.floor(np.log10(float((high - low).max()))))  # five digits of the longest side
 
     def moved(point: Corner) -> Corner:
-        x, y, z = (round(float(n), decimals) + 0.0 for n in np.add(point, shift))
+        x, y, z = (round(float(n), decimals) + 0.0 for n in np.add(point, shift))  # + 0.0: 0 in place of -0
         return x, y, z
 
     names = {each.name for each in fields(value)}
@@ -160,7 +160,8 @@ def _free_spot(settings: Settings, size: np.ndarray) -> np.ndarray:
     is_large = widths > LARGE * settings.view.target_plane_height()
     is_floor = (is_large | ((highs - lows)[:, 1] < FLAT * widths)) & (highs[:, 1] <= target[1])
     is_object = ~is_floor & ~is_large & ~((lows < eye) & (eye < highs)).all(1)  # the camera stands in a room
-    spots, height = [], max(float(size[1]), FLAT * float(size.max()))  # a plane lies beside, not below
+    # A flat box counts as FLAT of its width high, so that it finds no room under or in the side of an object
+    spots, height = [], max(float(size[1]), FLAT * float(size.max()))
     for right, front in SPOTS:
         spot = target + GAP * max(size[0], size[2]) * np.array([right, 0, front])
         is_below = ((spot - size / 2 < highs) & (spot + size / 2 > lows))[:, [0, 2]].all(1)

@@ -58,6 +58,7 @@ def item_pose(item: Any, anchor: np.ndarray) -> Pose:
 
 
 def _sizes(item: Any) -> np.ndarray:
+    """The sizes (3,) along the item's axes; ones for an item without a size."""
     names = _names(item)
     if "size" in names:
         return np.array(item.size)
@@ -112,6 +113,7 @@ def _with_sizes(item: Any, sizes: np.ndarray) -> dict[str, object]:
 
 
 def _same_axes(item: Any, axes: np.ndarray) -> bool:
+    """True if the item has this rotation (3, 3) up to rounding."""
     rotation = item.rotation_degrees
     before = rotation_matrix(rotation if isinstance(rotation, tuple) else (0.0, rotation, 0.0))
     return bool(np.allclose(before, axes, atol=1e-5))
@@ -150,10 +152,12 @@ def _angles(axes: np.ndarray) -> tuple[float, float, float]:
 
 
 def _angle(degrees: float) -> float:
+    """The angle with three decimals; + 0.0 makes 0 of -0."""
     return round(float(degrees), 3) + 0.0
 
 
 def _round(number: float) -> float:
+    """The number with DIGITS significant digits."""
     return float(f"{number:.{DIGITS}g}")
 
 

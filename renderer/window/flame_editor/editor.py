@@ -48,7 +48,7 @@ class Editor(PanelEditor):
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.gradients: list[tuple[str, np.ndarray]] = []  # the file that was opened last: name and colors
         self.tries = 0  # random flames left to try, one a frame
-        self._actions: list[Action] = []
+        self._actions = read_actions("flame_keys.toml", [], self)
         self._game: ChaosGame | None = None  # see _short_game()
 
     # What is edited
@@ -187,7 +187,7 @@ class Editor(PanelEditor):
     def nudge(self, right: float, up: float) -> None:
         """Moves the selected triangle by NUDGE to the right and up as it is displayed."""
         transform, corners = self.transform((0, 0, 1, 1)), edit.triangle(self.xform, self.post)
-        x, y = transform.to_window(corners[0])
+        x, y = transform.to_window(corners[0])  # then as a drag of corner O by NUDGE
         drag = triangles.Drag(self.index, "O", self.post, corners, corners[0])
         end = drag.end(transform, (x + NUDGE * right, y - NUDGE * up), False)
         self.change(triangles.apply_drag, drag, end)
@@ -361,5 +361,4 @@ class Editor(PanelEditor):
 
     def actions(self) -> list[Action]:
         """The key bindings of this editor."""
-        self._actions = self._actions or read_actions("flame_keys.toml", [], self)
         return [each for each in self._actions if self.in_plane or each.keys not in PLANE_KEYS]

@@ -272,7 +272,7 @@ class FlameEditor(Editor):
                 for parameter in variation_table()[name].parameters:
                     label("  " + parameter.removeprefix(f"{name}_").replace("_", " "))
                     new = _drag_number(f"##{parameter}", xform.parameter_value(parameter), 0.01)
-                    # A formula of the user may have a parameter of the same name as another variation's
+                    # A user's variation may have a parameter of this name: the flame's number is then of that one
                     if new is not None and parameter_owners()[parameter] == name:
                         self.change(edit.with_parameter, self.index, parameter, new)
         self._search()

@@ -4,6 +4,7 @@ DrawLoop records the device time of each sample and asks for the resolution divi
 Two draws may be in flight: a change waits for both, so that the budget of a draw is half the time that it may wait.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -41,7 +42,8 @@ class FrameBudget:
         self._guess = guess  # seconds of a pixel of work 1, before any is measured
         self.fixed_divisor = fixed_divisor  # chosen by the user; 0 is automatic
         self._costs: dict[int, deque[float]] = {}  # the last seconds per pixel and work, by divisor
-        self._latest, self._warm = 0.0, False  # the first draw compiles, so it is not recorded
+        self._latest = 0.0  # the last cost, at whatever divisor
+        self._warm = False  # a draw was made: the first one compiles, so its cost is kept in _latest alone
 
     def keep_as_estimate(self) -> None:
         """Keeps only the last cost, as an estimate for changed settings."""
@@ -55,7 +57,7 @@ class FrameBudget:
 
     def record(self, seconds: float, pixels: int) -> None:
         """Records the device time of a sample of `pixels` pixels; NaN for one that was not timed."""
-        if seconds == seconds:
+        if not math.isnan(seconds):
             self._latest = seconds / pixels / self.work
             if self._warm:
                 costs = self._costs.get(self.divisor, ())

@@ -113,6 +113,7 @@ class Inspection:
         return f"{self.algorithm.unit} {self.step}"
 
     def _is_stale(self, panel: object) -> bool:
+        """True if a view is chosen that was computed from another state than the panel's, or not yet."""
         return self.name != COLOR and self._dependencies(panel) != self._key
 
     def _dependencies(self, panel: Any) -> tuple:

@@ -50,7 +50,7 @@ class Measurements:
 
     def add_samples(self, count: int, seconds: float, timestamp: float) -> None:
         """Records `count` whole samples, complete at `timestamp`; `seconds` of device time, or NaN if it is unknown."""
-        if seconds == seconds:
+        if not math.isnan(seconds):
             self.sample_seconds = seconds / count
             self.sample_history.append(self.sample_seconds)
         self.samples += count

@@ -103,7 +103,8 @@ class PanelPicture(PanelScene):
         """
         path, folder = self.original.path, self.host.pictures
         if self._preview is None or self._preview[0] != path:
-            found, bundled = folder and last_pictures.find(folder, self.scene), ASSETS / "gallery" / f"{path.stem}.png"
+            found = last_pictures.find(folder, self.scene) if folder is not None else None
+            bundled = ASSETS / "gallery" / f"{path.stem}.png"
             if not found and is_bundled(path) and bundled.is_file():
                 found = read_pixels(bundled), f"preview: {PREPARING}"
             self._preview = path, (to_texture(self.gpu.gl, found[0][..., :3]), found[1]) if found else None

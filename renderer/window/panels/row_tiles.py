@@ -109,7 +109,7 @@ class RowTiles:
         for _ in range(self.repeat - 1):
             picture.draw(settings, size, time, tile)
         frame = picture.draw(settings, size, time, tile)
-        self._frames[self.done : self.done + 1] = [frame]
+        self._frames[self.done : self.done + 1] = [frame]  # appended in the first sample, then replaced
         self.done = (self.done + 1) % self.count
         return frame
 

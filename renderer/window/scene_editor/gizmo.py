@@ -16,7 +16,7 @@ from renderer.window.document.pose import Pose
 
 Operation = imguizmo.OPERATION
 OPERATIONS = {"move": Operation.translate, "rotate": Operation.rotate, "scale": Operation.scale}
-_drawn_in = [0]  # one number: _window() of the gizmo that was drawn last
+_drawn_in = [0]  # a list of one number, so that functions can set it: _window() of the gizmo that was drawn last
 GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the grid's middle to each side; red, green, blue, alpha
 Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
 MAX_UNITS = 1e5  # window units: draw lists are inexact for points that lie farther outside

@@ -361,12 +361,12 @@ class AppState:
             self.export.close()
         if self.lesson is not None:
             self.lesson.cancel()
-        idle = self._completion_thread.submit(int)
+        idle = self._completion_thread.submit(int)  # done once the thread waits for no device
         if wait([idle], CLOSE_SECONDS).done:
             for panel in self.panels.with_material_ball():
                 with self.errors_as_messages("closing a panel"):
                     panel.draw_loop.keep_picture()
                     panel.close()
         else:
-            unfinished_work.add(idle)
+            unfinished_work.add(idle)  # the process then ends without waiting for the device (system/process.py)
         self._completion_thread.shutdown(wait=False)

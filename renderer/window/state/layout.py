@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import accumulate, groupby
+from operator import itemgetter
 
 from renderer.records import dataclass, replace
 from renderer.scene.panel_grid import grid
@@ -46,8 +47,8 @@ LayoutNode = Split | int
 @lru_cache(64)
 def grid_layout(count: int, size: tuple[int, int], columns: int) -> LayoutNode:
     """Rows of panels, as renderer.scene.panel_grid.grid arranges pictures of that size; 0 columns are automatic."""
-    cells = enumerate(grid(count, size, columns))
-    return rows_layout([[index for index, _ in row] for _, row in groupby(cells, key=lambda cell: cell[1][1])])
+    tops = enumerate(y for _, y, _, _ in grid(count, size, columns))
+    return rows_layout([[index for index, _ in row] for _, row in groupby(tops, key=itemgetter(1))])
 
 
 def rows_layout(rows: list[list[int]]) -> LayoutNode:

@@ -141,6 +141,7 @@ def _draw_panels(app: AppState, now: float, pixels: float) -> None:
             if drawn and (spent > DRAW_SECONDS or not panel.is_open):
                 continue
             drawn = True
+            # Panels that share the compute device; 0: draws of one sample, so that the moved panel waits for none
             panels = 0 if interacts else sum(other.draw_loop.refines for other in drawing)
             panel.draw_loop.draw(size, now, panels, app.loop.display_interval)
 

@@ -54,8 +54,4 @@ class InputMode:
         self.dragging_panel = Switch()
         self.keyboard_navigation = Switch()  # the keyboard works the controls
         self.picture_keys = Switch()  # the active panel's picture reads the keyboard
-        self.opens_add_menu = False  # in the next frame
-
-    def open_add_menu(self) -> None:
-        """Opens the menu "Add" in the next frame."""
-        self.opens_add_menu = True
+        self.add_menu = Switch()  # the menu "Add" opens in the next frame
