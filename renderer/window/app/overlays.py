@@ -34,8 +34,7 @@ class Overlays:
 
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
-        switches = app.overlays
-        self.dialogs = ExportDialog(app, switches.picture, False), ExportDialog(app, switches.film, True)
+        self.dialogs = ExportDialog(app, app.overlays.picture, False), ExportDialog(app, app.overlays.film, True)
         self.reference = Reference(app, fonts, scale)
         self.code = CodeView(app, fonts, scale)
         self._filter, self._row = "", 0  # the palette's typed text, and its selected match

@@ -77,10 +77,7 @@ def with_pose(item: Any, pose: Pose) -> Any:
         return replace(item, corners=tuple(map(_point, corners)))
     sizes = np.maximum(np.linalg.norm(pose[:3, :3], axis=0), MIN_SCALE)
     axes = pose[:3, :3] / sizes
-    changes: dict[str, Any] = {}
-    for name in ("position", "center"):
-        if name in names:
-            changes[name] = _point(pose[:3, 3])
+    changes: dict[str, object] = {name: _point(pose[:3, 3]) for name in ("position", "center") if name in names}
     if "direction" in names and not _is_round(item):
         changes["direction"] = _point(axes[:, 1] * np.linalg.norm(item.direction))
     elif "rotation_degrees" in names and not _same_axes(item, axes):

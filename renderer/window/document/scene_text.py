@@ -8,6 +8,7 @@ functions _with_*() return the text after one kind of edit; they change nothing 
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
@@ -56,13 +57,21 @@ class SceneText:
 
 def opened(scene: Scene) -> SceneText | None:
     """The text of the file that a scene was loaded from; None if that is no scene file."""
-    if scene.path.suffix.lower() != ".toml":
-        return None
-    try:
-        text = SceneText(read_text(scene.path), scene.path)
-        return text if type(text.scene.settings) is type(scene.settings) else None
-    except (UserError, ValueError):  # the file is gone or damaged: only the scene in memory is left
-        return None
+    if scene.path.suffix.lower() == ".toml":
+        with suppress(UserError, ValueError):  # the file is gone or damaged: only the scene in memory is left
+            return fitting(read_text(scene.path), scene.path, scene)
+    return None
+
+
+def fitting(text: str, path: Path, scene: Scene) -> SceneText | None:
+    """The text of a scene; None if it describes another kind of picture, or cannot be read.
+
+    It cannot if a file that it names is gone.
+    """
+    with suppress(UserError, ValueError):
+        known = SceneText(text, path)
+        return known if type(known.scene.settings) is type(scene.settings) else None
+    return None
 
 
 def written(scene: Scene, path: Path | None = None) -> SceneText:

@@ -96,7 +96,7 @@ class AppState:
         self.screenshots = Screenshots()
         self.file_watcher = FileWatcher()
         self.recent = RecentFiles(session_path and session_path.parent / "recent.json")
-        self.presets_cache: tuple[tuple[Path, str], list[Scene]] | None = None  # folder and kind, and their scenes
+
         self.dialog: FileDialog | None = None  # the file dialog that is open
         self.native_dialogs = False  # the system's file dialog asks first
         self.reloaded = ""  # the message about edited files, until they are drawn

@@ -59,13 +59,12 @@ def _named_files(scene: Scene) -> set[Path]:
 def presets(app: AppState) -> list[Scene]:
     """The scenes of the active panel's kind of picture in its folder."""
     path = app.panel.original.path
-    key = (path.parent, app.panel.scene.picture)
-    if app.presets_cache is None or app.presets_cache[0] != key:
-        app.presets_cache = key, _scenes_of_kind(*key) if path.suffix == ".toml" else []
-    return app.presets_cache[1]
+    return scenes_of_kind(path.parent, app.panel.scene.picture) if path.suffix == ".toml" else []
 
 
-def _scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
+@lru_cache(maxsize=1)  # cleared where files were read again or saved
+def scenes_of_kind(folder: Path, kind: str) -> list[Scene]:
+    """The scenes in a folder with pictures of a kind, without damaged files."""
     scenes: list[Scene] = []
     for path in sorted(folder.glob("*.toml")):
         with contained(f"reading {path.name}", lambda error, sentence: None):  # reported when it is opened
@@ -302,7 +301,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, 
                 unread.add(path.name)
                 load_again(panel.original)  # raises the file's error, which is shown although the file is not used
                 panel.update_error = ""
-    app.presets_cache = None
+    scenes_of_kind.cache_clear()
     names = "shaders" if shaders or files is None else ", ".join(sorted({path.name for path in files}))
     app.reloaded = "" if is_quiet else f"reloaded: {names}"
     if unread:

@@ -162,7 +162,7 @@ def save_to(app: AppState, panel: Panel, path: Path, appends: bool = False) -> N
     panel.show(scene)
     app.record_name(panel, path, old_title, scene.title)
     app.recent.add(path)
-    app.presets_cache = None
+    open_files.scenes_of_kind.cache_clear()
     among = f" {scene.title!r} in" if scene.picture == "flame" and text is None and _note(panel, path) else ""
     lost = ", but not `transparent`: no .flame file has it" if text is None and scene.settings.transparent else ""
     app.show_message(f"saved{among} {path.name}{lost}")

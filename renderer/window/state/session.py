@@ -28,7 +28,7 @@ from renderer.scene.scene import Scene
 from renderer.system.files import MAX_TEXT_BYTES, file_stamp, parse_json, read_text, resolve
 from renderer.system.outputs import write_text
 from renderer.system.trust import trusting
-from renderer.window.document.scene_text import SceneText
+from renderer.window.document.scene_text import SceneText, fitting
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
@@ -298,14 +298,10 @@ def _read_panel(table: Json, path: Path) -> SavedPanel:
 
 
 def _read_text(text: object, path: object, scene: Scene) -> SceneText | None:
-    """The text of a panel's scene; None if the session has none, or one of another kind of picture."""
+    """The text of a panel's scene; None if the session has none that fits: the saved scene is then used alone."""
     if not isinstance(text, str) or not isinstance(path, str) or len(text) > MAX_TEXT_BYTES:
         return None
-    base = SceneText(text, Path(path))
-    try:
-        return base if type(base.scene.settings) is type(scene.settings) else None
-    except (UserError, ValueError):  # a file that the text names is gone: use the saved scene
-        return None
+    return fitting(text, Path(path), scene)
 
 
 def _read_int(table: Json, key: str, high: int, path: Path) -> int:

@@ -3,7 +3,6 @@
 Edits of key frames are functions of renderer/scene/animation.py.
 """
 
-from renderer.errors import UserError
 from renderer.scene import animation as keyframes
 from renderer.scene.animation import EASE, INTERPOLATIONS, Curve, Key, KeyName, Track, eased, settings_at
 from renderer.scene.scene import Scene
@@ -85,14 +84,11 @@ class Tracks:
 
     def paste(self) -> None:
         """Inserts the copied key frames at the scene time."""
-        try:
+        with self.app.errors_as_messages("pasting key frames"):
             scene, names = keyframes.paste_keys(self.app.panel.scene, self.app.panel.scene_time, self.copied)
-        except UserError as error:
-            self.app.show_message(str(error))
-            return
-        if names:
-            self._edit("pasting key frames", scene)
-            self.chosen = names
+            if names:
+                self._edit("pasting key frames", scene)
+                self.chosen = names
 
     def delete(self) -> None:
         """Deletes the chosen key frames."""
