@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeGuard
 
 MAX_MESSAGE = 900  # characters of an error
 MAX_WORD = 160  # characters of one word of a message, such as a quoted value or a path
@@ -133,7 +133,7 @@ def to_float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def is_finite_number(value: object) -> bool:
+def is_finite_number(value: object) -> TypeGuard[float]:
     """True for an integer or float that float64 holds; booleans do not count as numbers."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(to_float(value))
 

@@ -100,6 +100,7 @@ class Zip:
         self.path = Path(path)
         with open_zip(self.path) as archive:
             infos = archive.infolist()[:MAX_NAMES]
+        # macOS adds a folder __MACOSX with a second file for each.
         kept = [info for info in infos if not info.filename.endswith("/") and "__MACOSX" not in info.filename]
         self._infos = {PurePosixPath(info.filename).name: info for info in kept}
         self.names = sorted(name for name in self._infos if name and not name.startswith("."))

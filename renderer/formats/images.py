@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -26,6 +27,12 @@ from renderer.system.files import file_size, open_input, parse_json
 from renderer.system.install import pip_install
 from renderer.system.outputs import atomic_write
 from renderer.system.trust import check_memory
+
+if TYPE_CHECKING:
+    from _hashlib import HASH
+
+    from OpenEXR import File as OpenEXRFile
+    from PIL.Image import Image
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # The first bytes of PNG, EXR, JPEG, TIFF (two), BMP, WebP, GIF and PPM (two) files.
@@ -55,7 +62,7 @@ def write_png(path: Path, pixels: np.ndarray, recipe: Json | None = None) -> Non
 
 def write_png_rows(
     path: Path,
-    shape: Any,
+    shape: tuple[int, ...],
     dtype: DTypeLike,
     row_blocks: Iterable[np.ndarray],
     recipe: Json | None = None,
@@ -86,7 +93,7 @@ def write_png_rows(
 
 
 def _write_rows(
-    file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tuple[int, int], dtype: np.dtype, digest: Any
+    file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tuple[int, int], dtype: np.dtype, digest: "HASH"
 ) -> None:
     """Writes the IDAT chunks: rows under the Up filter (each byte minus the byte above), deflated; updates `digest`."""
     packer = zlib.compressobj(4)
@@ -94,9 +101,9 @@ def _write_rows(
     for rows_block in row_blocks:
         assert (rows_block.shape[1:], rows_block.dtype) == (row_shape, dtype), (rows_block.shape, rows_block.dtype)
         rows = np.ascontiguousarray(rows_block, dtype.newbyteorder(">")).reshape(len(rows_block), -1).view("u1")
-        digest.update(rows)
+        digest.update(rows.data)
         filtered = np.empty((len(rows), rows.shape[1] + 1), "u1")
-        filtered[:, 0] = 2
+        filtered[:, 0] = 2  # the Up filter's number
         np.subtract(rows, np.concatenate([above, rows[:-1]]), out=filtered[:, 1:])
         above = rows[-1:]
         data = packer.compress(filtered.tobytes())
@@ -106,12 +113,13 @@ def _write_rows(
 
 
 def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
+    """Writes a chunk, or several where one cannot hold the data: length, kind, data and checksum."""
     for start in range(0, max(len(data), 1), 1 << 30):  # a chunk's length has 31 bits
         part = data[start : start + (1 << 30)]
         file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
 
 
-def _new_digest(shape: Any, dtype: np.dtype) -> Any:
+def _new_digest(shape: tuple[int, ...], dtype: np.dtype) -> "HASH":
     """Starts a SHA-256 of samples with their shape (height, width, channels) and the bytes of a sample."""
     return sha256("{} {} {} {}\n".format(*shape, dtype.itemsize).encode())
 
@@ -120,7 +128,7 @@ def sample_digest(samples: np.ndarray) -> str:
     """Computes the digest that write_png() stores, of (height, width, channels) uint8 or uint16 samples."""
     digest = _new_digest(samples.shape, samples.dtype)
     digest.update(np.ascontiguousarray(samples, samples.dtype.newbyteorder(">")).data)
-    return str(digest.hexdigest())
+    return digest.hexdigest()
 
 
 def read_digest(path: Path) -> str:
@@ -147,7 +155,7 @@ def read_samples(path: Path) -> np.ndarray:
             raise InputError(f"{path}: is a {picture.format} file; a PNG is wanted")
         width, height = picture.size
         header = next((data for data in _chunks(path, b"IHDR")), b"")
-        if header[8:9] != b"\x10":
+        if header[8:9] != b"\x10":  # not 16 bits a channel
             return np.asarray(picture if picture.mode in ("RGB", "RGBA") else picture.convert("RGBA"))
     channels = {2: 3, 6: 4}.get(header[9], 0)
     stride = 2 * channels * width
@@ -159,6 +167,7 @@ def read_samples(path: Path) -> np.ndarray:
     filtered = np.frombuffer(rows, "u1")
     if not channels or header[12] or filtered.size != height * (stride + 1) or (filtered[:: stride + 1] != 2).any():
         raise InputError(f"{path}: its 16 bits a channel are not as Rayfold writes them")
+    # Sums modulo 256 undo the Up filter.
     raw = np.cumsum(filtered.reshape(height, -1)[:, 1:], axis=0, dtype="u1")
     return raw.view(">u2").astype("u2").reshape(height, width, channels)
 
@@ -215,6 +224,7 @@ def encode_jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
 
 
 def _encoded(pixels: np.ndarray, kind: str, **options: object) -> bytes:
+    """The bytes of an image file that Pillow writes with these options."""
     from PIL import Image  # imported here: the import is slow, and most exports do not use it
 
     file = io.BytesIO()
@@ -271,7 +281,7 @@ def read_pixels(
 
 
 @contextlib.contextmanager
-def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> Iterator[Any]:
+def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> Iterator["Image"]:
     """Opens an image by Pillow; errors of Pillow's parsers, here and in the block, are raised as InputError."""
     from PIL import Image, ImageFile, UnidentifiedImageError
 
@@ -387,7 +397,7 @@ def read_exr(path: Path, max_pixels: int = MAX_LINEAR_PIXELS) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _open_exr(path: Path, header_only: bool = False) -> Iterator[Any]:
+def _open_exr(path: Path, header_only: bool = False) -> Iterator["OpenEXRFile"]:
     """Opens an EXR file; errors of OpenEXR, here and in the block, are raised as InputError."""
     OpenEXR = _openexr()
     open_input(path).close()  # raises unless it is a regular file; the library then opens the path itself
@@ -398,5 +408,6 @@ def _open_exr(path: Path, header_only: bool = False) -> Iterator[Any]:
         raise InputError(f"{path}: not an EXR file that can be read: {error}") from error
 
 
-def _openexr() -> Any:
+def _openexr() -> ModuleType:
+    """The package OpenEXR, which is optional."""
     return import_optional("OpenEXR", f"EXR files need the package openexr: {pip_install('openexr')}")

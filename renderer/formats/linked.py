@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from renderer.system.files import file_stamp
 
 MAX_REMEMBERED = 1024  # model files; the oldest are forgotten
-Stamp = tuple[int, int] | None  # of a file when it was read (file_stamp)
+Stamp = tuple[int, int] | None  # file_stamp() of a file when it was read: time and size; None if it was missing
 Stamps = Mapping[Path, Stamp]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,22 +34,23 @@ def linked_files(path: Path) -> frozenset[Path]:
 
 
 def cached_by_file(count: int) -> Callable[[Reader[P, T]], CachedReader[P, T]]:
-    """Decorates a function of a file, its first argument: the last `count` results are kept.
+    """Decorates a reader, a function whose first argument is a file: its last `count` results are kept.
 
-    A result is made anew when its file, or a file that the function's remember_links() has named, has changed.
+    A file is read again when it has changed, or when a file has changed that the reader named by remember_links().
     """
 
     def decorate(read: Reader[P, T]) -> CachedReader[P, T]:
         @lru_cache(maxsize=count)
         def read_once(path: Path, stamp: Stamp, *rest: P.args, **named: P.kwargs) -> tuple[T, Stamps]:
-            """The result for a file with this stamp, and the stamps of the files that it refers to."""
+            """The result for a file with this stamp, and the stamps of the linked files that read() has recorded."""
             return read(path, *rest, **named), _linked.get(path, {})
 
         @wraps(read)
         def cached(file: Path | str, /, *rest: P.args, **named: P.kwargs) -> T:
             """The kept result, or a new one if a file has changed."""
             path = Path(file)
-            # A new stamp of the file itself is a new key; a new stamp of a linked file empties the cache.
+            # A new stamp of the file is a new key of the cache. Stamps of linked files are no part of the key: if one
+            # has changed, the cache is emptied, because lru_cache cannot drop a single result.
             result, linked = read_once(path, file_stamp(path), *rest, **named)  # type: ignore[arg-type]  # hashable
             if any(file_stamp(other) != stamp for other, stamp in linked.items()):
                 read_once.cache_clear()

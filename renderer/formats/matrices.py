@@ -70,8 +70,8 @@ def read_rectangular(path: Path) -> Entries:
     if ab.shape != (matrix.kl + matrix.ku + 1, n):
         raise InputError(f"{path}: ab is {ab.shape}; with kl = {matrix.kl} and ku = {matrix.ku} it does not fit")
     d, columns = np.nonzero(ab)
-    rows = d + columns - matrix.ku
-    inside = (rows >= 0) & (rows < n)
+    rows = d + columns - matrix.ku  # LAPACK's layout: see Band
+    inside = (rows >= 0) & (rows < n)  # elements of ab in its corners belong to no element of the matrix
     rows, columns, values = rows[inside], columns[inside], in_double(ab[d[inside], columns[inside]], f"{path}: ab")
     if not np.isfinite(values).all():
         raise InputError(f"{path}: ab holds {values[~np.isfinite(values)][0]}; it must be finite")

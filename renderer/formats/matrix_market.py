@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any, NoReturn, cast
+from typing import IO, NoReturn, cast
 
 import numpy as np
 from scipy.io import mmread
@@ -27,7 +27,7 @@ MAX_COMMENTS = 1 << 24  # bytes of comments before the numbers
 MAX_SIDE = 1 << 50  # rows, columns or entries
 CHUNK = 1 << 18  # bytes read and checked at a time, in the cache
 NUMBER_BYTES = b"0123456789+-.eE \t\r\n"
-TO_USUAL = bytes.maketrans(b"\t\r", b" \n")
+TO_USUAL = bytes.maketrans(b"\t\r", b" \n")  # a tab is a space, and a carriage return ends its line
 LAYOUTS = ("coordinate", "array")
 FIELDS = ("real", "double", "complex", "integer", "unsigned-integer", "pattern")
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -81,19 +81,22 @@ def read_matrix_market(path: Path) -> np.ndarray | Entries:
 def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
     """Parses the lines of numbers; InputError that quotes the first malformed one, or an integer that is rounded.
 
-    Lines are counted by the fastest check that passes: one space between words; from the first chunk with other spaces
-    on, any spaces; else the chunk is rewritten without empty lines and leading pluses.
+    Each chunk's lines are counted by the fastest check that passes. The first takes one space between words alone; the
+    second, which takes a third longer, any spaces; the last rewrites the chunk.
     """
-    given, counts, is_loose = list(chunks), [], False
+    given, count, is_single_spaced = list(chunks), 0, True
     for k, text in enumerate(chunks):
-        count = None if is_loose else _count_lines(header, text)
-        if count is None:
-            is_loose, count = True, _count_lines(header, text, is_loose=True)
-        if count is None:
+        lines = _count_lines(header, text) if is_single_spaced else None
+        if lines is None:
+            is_single_spaced = False  # nor are, probably, the chunks after this one
+            lines = _count_lines(header, text, is_any_space_allowed=True)
+        if lines is None:
             chunks[k] = _normalized(text)
-            count = _count_lines(header, chunks[k])
-        counts.append(-1 if count is None else count)
-    if min(counts, default=0) < 0 or sum(counts) != header.lines:
+            lines = _count_lines(header, chunks[k])
+        if lines is None:
+            _refuse(header, b"".join(given))
+        count += lines
+    if count != header.lines:
         _refuse(header, b"".join(given))
     if not header.lines:  # SciPy ends the process by a signal at an array of 0 x 0; also skew-symmetric arrays of 1 x 1
         values = np.zeros(header.shape if header.is_array else 0, "c16" if header.field == "complex" else "f8")
@@ -102,67 +105,72 @@ def _parse(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
         matrix = _read_by_scipy(header, chunks)
     except ValueError:
         _refuse(header, b"".join(given))
-    values = np.asarray(matrix if header.is_array else matrix.data)
+    values = matrix if isinstance(matrix, np.ndarray) else matrix.values
     if not np.isfinite(values).all():
         _refuse(header, b"".join(given))
     if "integer" in header.field and np.abs(values).max() >= 1 << 53:
         _check_integers(header, b"".join(chunks))
-    if header.is_array:
-        return values
-    return Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), values)
+    return matrix
 
 
-def _read_by_scipy(header: _Header, chunks: list[bytes]) -> Any:
-    """SciPy's array or coo_array from the lines of numbers, integers as float64; ValueError."""
+def _read_by_scipy(header: _Header, chunks: list[bytes]) -> np.ndarray | Entries:
+    """Parses the checked lines of numbers, integers as float64; ValueError."""
     layout, sizes = ("array", []) if header.is_array else ("coordinate", [header.lines])
     shape = " ".join(map(str, [*header.shape, *sizes]))
     field = "real" if "integer" in header.field else header.field
     banner = f"%%MatrixMarket matrix {layout} {field} {header.symmetry}\n{shape}\n".encode()
     pieces = filter(None, [banner, *chunks])  # SciPy takes pieces of any size, and an empty one for the end
-    return mmread(SimpleNamespace(read=lambda size: next(pieces, b"")), spmatrix=False)
+    matrix = mmread(SimpleNamespace(read=lambda size: next(pieces, b"")), spmatrix=False)
+    if header.is_array:
+        return np.asarray(matrix)
+    return Entries(header.shape, matrix.row.astype("i8"), matrix.col.astype("i8"), np.asarray(matrix.data))
 
 
-def _count_lines(header: _Header, text: bytes, is_loose: bool = False) -> int | None:
+def _count_lines(header: _Header, text: bytes, is_any_space_allowed: bool = False) -> int | None:
     """The number of lines; None unless each has as many words as the header says, all of them numbers.
 
     A word is [-] digits, with at most one point, then at most one exponent: e, [sign], digits. An index is digits. One
-    space is between words, and none around lines; if `is_loose`, any space is, but none after the last word.
+    space is between words, and none around lines; if `is_any_space_allowed`, any number of spaces and tabs is, but
+    none after the last word.
 
     Two steps, with no loop over lines. First each byte is compared with the one before it: this finds signs and spaces
     in wrong places. Then digits and signs are deleted. What is left of a line are its marks (points and e) and the
-    spaces and newline that end its words; their number and order must be right. Whether a word begins as a number is
-    left to SciPy, which refuses others.
+    spaces and newline that end its words: "  .e" and a newline of "1 2 -3.5e-7". Their number and order must be right.
+    Whether a word begins as a number is left to SciPy, which refuses others.
     """
     text = b"\n" + text
     codes = np.frombuffer(text, "u1")
-    is_space, is_low = codes <= ord(" "), codes < ord(".")  # low: spaces, newlines and signs
-    after_digit = codes[:-1] - ord(".") < 12  # or a point; smaller codes wrap around to 210 and more
-    # A space follows a digit or a point, which a sign must not follow; a minus may follow a space or e, a plus an e.
-    is_wrong = is_low[1:] & (is_space[1:] != after_digit)
-    if is_loose:
-        is_wrong &= ~(is_space[1:] & is_space[:-1])
-    is_sign, is_plus = (is_low & ~is_space)[1:], codes[1:] == ord("+")
-    is_wrong |= is_sign & is_low[:-1] & (is_plus | ~is_space[:-1])  # a sign after a sign, or a plus after a space
-    if is_wrong.any() or is_loose and text.translate(None, NUMBER_BYTES):
+    before, code, is_space = codes[:-1], codes[1:], codes <= ord(" ")
+    follows_space, follows_letter = is_space[:-1], before > ord("9")  # e; other letters are refused below
+    follows_digit = (before >= ord(".")) & ~follows_letter  # or a point
+    is_wrong = is_space[1:] & ~follows_digit
+    if is_any_space_allowed:
+        is_wrong &= ~follows_space
+    is_wrong |= (code == ord("+")) & ~follows_letter
+    is_wrong |= (code == ord("-")) & ~(follows_letter | follows_space)
+    if is_wrong.any():
         return None
-    if is_loose:
-        is_kept = is_space[1:] & after_digit | (codes[1:] > ord("9")) | (codes[1:] == ord("."))
-        rest = b"\n" + codes[1:][is_kept].tobytes().translate(TO_USUAL)
-    else:
+    if not is_any_space_allowed:
         rest = text.translate(None, b"0123456789+-")  # with bytes of no number, which `ends` keeps
+    elif text.translate(None, NUMBER_BYTES):
+        return None
+    else:  # of the spaces in a row, the first, which ends a word
+        is_kept = is_space[1:] & follows_digit | (code > ord("9")) | (code == ord("."))
+        rest = b"\n" + code[is_kept].tobytes().translate(TO_USUAL)
     codes = np.frombuffer(rest, "u1")
-    is_mark = codes > ord(" ")
+    is_mark, is_point = codes > ord(" "), codes == ord(".")
     # Of two marks without a space between them, the first must be a point and the second an e.
-    is_second = is_mark[1:] & is_mark[:-1] & ((codes[:-1] != ord(".")) | (codes[1:] == ord(".")))
+    is_second = is_mark[1:] & is_mark[:-1] & ~(is_point[:-1] & ~is_point[1:])
     is_in_column = is_mark[2:] & (codes[:-2] == ord("\n"))  # a line's second word; SciPy refuses marks in the first
     ends, line = rest.translate(None, b".eE")[1:], b" " * (header.numbers - 1) + b"\n"
     count = len(ends) // header.numbers
-    is_wrong = is_second.any() or ends != line * count or (not header.is_array and is_in_column.any())
-    return None if is_wrong else count
+    is_malformed = is_second.any() or ends != line * count or (not header.is_array and is_in_column.any())
+    return None if is_malformed else count
 
 
 def _normalized(text: bytes) -> bytes:
     """The lines without empty ones, with one space between words, and with no leading plus, which SciPy refuses."""
+    # With the pluses gone, +-1 and ++1 would be numbers: a chunk with them keeps all, and is refused.
     pluses = () if b"++" in text or b"+-" in text else ((b" +", b" "), (b"\n+", b"\n"))
     text = b"\n" + text.replace(b"\t", b" ").replace(b"\r", b" ")
     for old, new in ((b"  ", b" "), (b"\n ", b"\n"), (b" \n", b"\n"), (b"\n\n", b"\n"), *pluses):
@@ -214,8 +222,9 @@ def _first_line(path: Path, file: IO[bytes]) -> tuple[bytes, int]:
         left, number = left - len(line), number + line.count(b"\n")
         if left < 0:
             raise InputError(f"{path}: more than {MAX_COMMENTS >> 20} MiB of comments")
-        in_comment, was_in_comment = (in_comment or line[:1] == b"%") and line[-1:] != b"\n", in_comment
-        if line.strip() and not (in_comment or was_in_comment or line[:1] == b"%"):
+        is_comment = in_comment or line[:1] == b"%"
+        in_comment = is_comment and line[-1:] != b"\n"  # the comment is longer than MAX_LINE, and goes on
+        if line.strip() and not is_comment:
             return line, number
     raise InputError(f"{path}: not a Matrix Market file: it ends before its size")
 

@@ -57,10 +57,6 @@ class NpyHeader:
         """Bytes of the data."""
         return self.count * self.dtype.itemsize
 
-    def layout(self) -> dict[str, Any]:
-        """The fields of an ArraySource that say how the elements are stored."""
-        return {"fortran": self.is_fortran, "is_swapped": not self.dtype.isnative}
-
 
 def read_header(file: IO[bytes], name: str, size: int) -> NpyHeader:
     """Reads the header of a .npy stream of `size` bytes and leaves the stream at the first byte of the data.
@@ -103,13 +99,15 @@ def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
     return NpyHeader(tuple(shape), is_fortran, dtype), 8 + width + length
 
 
-def _parse_literal(text: str) -> Any:
+def _parse_literal(text: str) -> object:
     """Parses a header's Python literal without eval: rewrites it as JSON outside its strings; tuples become lists."""
     marks = {"(": "[", ")": "]", "True": "true", "False": "false"}
 
     def as_json(match: re.Match[str]) -> str:
         token = match[0]
-        return marks.get(token, "") if token[0] != "'" else json.dumps(token[1:-1])  # "": a trailing comma
+        if token[0] == "'":
+            return json.dumps(token[1:-1])
+        return marks.get(token, "")  # a trailing comma becomes nothing
 
     try:
         return parse_json(re.sub(r"'[^'\\]*'|[()]|True|False|,(?=\s*[\])}])", as_json, text))
@@ -205,12 +203,13 @@ class PipeSource(ArraySource):
 
     file: IO[bytes]
     changed: threading.Condition = field(default_factory=threading.Condition)
-    position: list[int] = field(default_factory=lambda: [0])  # [next element]; [-1] once the pipe has ended early
+    # [the next element]; [-1] once the pipe has ended early. A list, because the fields of a source do not change.
+    position: list[int] = field(default_factory=lambda: [0])
 
     def read_into(self, out: np.ndarray, first: int) -> None:
         """See ArraySource; if the pipe ends too early, every waiting thread raises InputError."""
         with self.changed:
-            self.changed.wait_for(lambda: not 0 <= self.position[0] < first)
+            self.changed.wait_for(lambda: not 0 <= self.position[0] < first)  # until its turn, or the early end
             assert self.position[0] in (first, -1), "a pipe is read once, in order"
             view = memoryview(out.data)
             while len(view) and self.position[0] >= 0:
@@ -232,7 +231,7 @@ def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = RE
     header = read_header(file, name, 1 << 64)
     native = header.dtype.newbyteorder("=")
     check_numbers(native, name, wanted, kinds)
-    return PipeSource(name, native, header.shape, file, **header.layout())
+    return PipeSource(name, native, header.shape, file, fortran=header.is_fortran, is_swapped=header.dtype != native)
 
 
 @dataclass(frozen=True)
@@ -313,7 +312,8 @@ def open_npy(path: Path | str, wanted: str = NUMBERS, kinds: str = REAL) -> NpyF
         start = file.tell()
     native = header.dtype.newbyteorder("=")
     check_numbers(native, path, wanted, kinds)
-    return NpyFile(Path(path), native, header.shape, start, **header.layout())
+    is_swapped = header.dtype != native
+    return NpyFile(Path(path), native, header.shape, start, fortran=header.is_fortran, is_swapped=is_swapped)
 
 
 def check_numbers(dtype: np.dtype, path: Path | str, wanted: str, kinds: str = REAL) -> None:

@@ -33,8 +33,8 @@ def _open_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, wan
         native = header.dtype.newbyteorder("=")
         check_numbers(native, name, wanted, kinds)
         if info.compress_type == zipfile.ZIP_STORED:
-            start = _data_offset(path, info) + file.tell()
-            return NpyFile(path, native, header.shape, start, **header.layout())
+            start, is_swapped = _data_offset(path, info) + file.tell(), header.dtype != native
+            return NpyFile(path, native, header.shape, start, fortran=header.is_fortran, is_swapped=is_swapped)
         free = available_memory()
         if header.nbytes > free // 2:
             sizes = f"{format_bytes(header.nbytes)}, and {format_bytes(free)} of memory are free"

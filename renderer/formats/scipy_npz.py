@@ -53,7 +53,7 @@ def read_entries(path: Path, archive: zipfile.ZipFile, read: ReadMember) -> Entr
         indices = arrays[1].astype("i8"), arrays[2].astype("i8")
         lengths = {len(data), *map(len, indices)}
     else:
-        major = rows if kind == "csr" else columns
+        major = rows if kind == "csr" else columns  # csr stores row by row, csc column by column
         minor_indices, starts = arrays[1].astype("i8"), arrays[2].astype("i8")
         if len(starts) != major + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(data):
             raise InputError(f"{path}: indptr does not divide {len(data)} entries among {major} rows or columns")

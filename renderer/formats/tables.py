@@ -3,8 +3,6 @@
 A first line without any number holds the columns' names.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +33,7 @@ def read_table(path: Path, shown: str = "") -> tuple[tuple[str, ...], np.ndarray
     if not lines:
         raise InputError(f"{shown}: holds names, but no numbers")
     rows = [_row(text, number, len(first), shown) for number, text in lines]
-    is_integer = not any(set(text) & set(".eEnNiI") for _, text in lines)
+    is_integer = not any(set(text) & set(".eEnNiI") for _, text in lines)  # no point, exponent, nan or inf
     table = np.array(rows, "f8")
     if is_integer and np.abs(table).max() < 2**53:
         return names, table.astype("i8")

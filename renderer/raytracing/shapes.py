@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer.bvh.primitives import collapse_duplicates, joined, radius_of, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
-from renderer.formats.gltf.rig import motion_bounds
+from renderer.formats.gltf.rig import motion_masks
 from renderer.formats.mesh import load_model, load_part
 from renderer.formats.meshes.contents import TRIANGLE_BYTES
 from renderer.raytracing import procedural
@@ -152,7 +152,7 @@ class _ModelNodes:
         repeated = gltf_shapes.instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:
-            moves, deforms = (rows[model.node_rows] for rows in motion_bounds(model, pose.animation))
+            moves, deforms = (rows[model.node_rows] for rows in motion_masks(model, pose.animation))
         self.triangles = 0  # triangles that are not instances
         self.instanced, self.moving, self._static = set[int](), list[int](), set[int]()  # indices of mesh_nodes
         for k, (mesh, _) in enumerate(model.mesh_nodes):

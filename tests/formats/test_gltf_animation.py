@@ -7,7 +7,7 @@ from assets.makers.gltf_builder import Maker, square
 from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
-from renderer.formats.gltf.rig import model_at, motion_bounds
+from renderer.formats.gltf.rig import model_at, motion_masks
 
 TIMES = (0.5, 0.75, 1.5, 2.5)
 
@@ -149,7 +149,7 @@ def test_morph_targets_displace_every_attribute(tmp_path, rng, interpolation):
         colors = rest.colors + sum(w * d["COLOR_0"] for w, d in zip(weights, deltas, strict=True))
         assert np.allclose(part.colors, np.clip(colors, 0, 1), atol=1e-6)
         assert np.array_equal(part.tangents[:, 3], rest.tangents[:, 3])
-    assert motion_bounds(model, 0)[1].tolist() == [True] and motion_bounds(model, 0)[0].tolist() == [False]
+    assert motion_masks(model, 0)[1].tolist() == [True] and motion_masks(model, 0)[0].tolist() == [False]
 
 
 def test_default_weights_are_the_nodes_else_the_meshes(tmp_path, rng):
@@ -215,7 +215,7 @@ def test_skins_follow_joints_in_motion(tmp_path, rng):
             assert np.allclose(posed.meshes[number][0].vertices[i], wanted, atol=1e-5)
             normal = np.linalg.det(blend[:3, :3]) * np.linalg.inv(blend[:3, :3]).T @ normals[i]
             assert np.allclose(posed.meshes[number][0].normals[i], normal, atol=1e-4)
-    assert motion_bounds(model, 0)[1].tolist() == [False, False, True]
+    assert motion_masks(model, 0)[1].tolist() == [False, False, True]
 
 
 def slerped(first, second, u):

@@ -141,7 +141,7 @@ def _channel(file: "Container", animation: Json, entry: Json, name: str, targets
     """Reads a channel; None if it moves a node outside the scene, or a property that is counted as ignored."""
     target = file.object_at(entry, "target", name)
     node, path = target.get("node"), target.get("path")
-    pointer = file.object_at(file.object_at(target, "extensions", name), "KHR_animation_pointer", name).get("pointer")
+    pointer = file.extension(target, "KHR_animation_pointer", name).get("pointer")
     if path == "pointer":
         match = POINTER.fullmatch(pointer) if isinstance(pointer, str) else None
         if not match:
@@ -149,12 +149,12 @@ def _channel(file: "Container", animation: Json, entry: Json, name: str, targets
             return None
         node, path = int(match[1]), match[2]
     if node is None:
-        return None  # as the specification demands
+        return None  # the specification: a channel without a node is ignored
     target_node = file.item("nodes", node, name)
     if not isinstance(path, str) or path not in PATHS:
         file.fail(name, f"has the path {format_value(path)}; allowed are {', '.join(PATHS)}")
     times, values, interpolation = _sampler(file, animation, entry.get("sampler"), path, name)
-    if node not in targets:
+    if node not in targets:  # a node outside the scene; its channel is checked all the same
         return None
     if path != "weights" and "matrix" in target_node:
         file.fail(name, f"moves nodes[{node}], which has a matrix; it must have translation, rotation and scale")

@@ -5,12 +5,12 @@ index, offset and size is checked before it is used.
 """
 
 import base64
-import binascii
 import re
 import struct
 import urllib.parse
 from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,13 +41,14 @@ REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")  # the beginning of a URI th
 class Container:
     """A glTF file that is being read: its JSON `tree`, its buffers, and its decoded accessors by index.
 
-    In every method `item` names the part of the file at fault in errors, such as "nodes[3]".
+    In every method `item` names what errors are about, such as "nodes[3]". `ignored` counts the statements of the file
+    that have no effect, in the form renderer.plain.format_ignored takes.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        is_usd, ignored = path.suffix.lower() in usd.SUFFIXES, Counter[str]()
-        data, ignored = usd.as_glb(path) if is_usd else (read_file(path, MAX_FILE_BYTES), ignored)
+        is_usd = path.suffix.lower() in usd.SUFFIXES
+        data, ignored = usd.as_glb(path) if is_usd else (read_file(path, MAX_FILE_BYTES), Counter[str]())
         self.binary: memoryview | None = None
         self.linked: dict[Path, tuple[int, int] | None] = {}  # stamps of the files that this one refers to
         text = self._chunks(data) if data[:4] == b"glTF" else data
@@ -65,14 +66,13 @@ class Container:
         for name in self.list_at("extensionsRequired"):
             if not isinstance(name, str) or name not in SUPPORTED:
                 self.fail("extensionsRequired", f"names {format_value(name)}, which this program does not read")
-        self.buffers: dict[int, memoryview] = {}
-        self.accessors: dict[int, np.ndarray] = {}  # the items (count, width) of accessors that were read, by index
-        self.float_accessors: dict[int, np.ndarray] = {}  # as float32: the accessors that real() returned
-        self.decompressed: dict[int, memoryview] = {}  # contents of meshopt-compressed buffer views
+        # What was read so far, by index in the file's lists, which item() has checked.
+        self.buffers: dict[object, memoryview] = {}
+        self.accessors: dict[object, np.ndarray] = {}  # items (count, width)
+        self.float_accessors: dict[object, np.ndarray] = {}  # as float32: the accessors that real() returned
+        self.decompressed: dict[object, memoryview] = {}  # contents of meshopt-compressed buffer views
         self.taken = Counter[str]()  # what take() has added up: "decoded bytes", "zeros", ...
-        self.ignored = (
-            unread(self.tree) + ignored
-        )  # statements without effect, as renderer.plain.format_ignored takes them
+        self.ignored = unread(self.tree) + ignored
 
     def fail(self, item: str, what: str) -> NoReturn:
         """Raises an InputError: "PATH: ITEM WHAT"."""
@@ -91,6 +91,10 @@ class Container:
         if not isinstance(value, dict):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be an object")
         return value
+
+    def extension(self, table: Json, name: str, item: str) -> Json:
+        """Returns the object of an extension of `table`; empty if `table` does not have the extension."""
+        return self.object_at(self.object_at(table, "extensions", item), name, item)
 
     def list_at(self, key: str, table: Json | None = None, item: str = "the file", most: int = MAX_COUNT) -> list[Any]:
         """Returns the list at a key of `table` (default: the file's JSON); empty if the key is missing."""
@@ -121,8 +125,8 @@ class Container:
             self.fail(f"{group}[{index}]", f"is {format_value(value)}; it must be an object")
         return value
 
-    def number(self, table: Json, key: str, default: object, low: object, high: object, item: str) -> Any:
-        """Returns the finite number at a key, which must lie in [low, high]."""
+    def number(self, table: Json, key: str, default: float | None, low: float, high: float, item: str) -> float:
+        """Returns the finite number at a key, which must lie in [low, high]; a `default` of None makes it mandatory."""
         value = table.get(key, default)
         if not is_finite_number(value) or not low <= value <= high:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be {low:g} to {high:g}")
@@ -142,7 +146,7 @@ class Container:
             self.fail(item, f"has the {key} {format_value(value)}; allowed are {', '.join(allowed)}")
         return value
 
-    def one_of(self, table: Json, key: str, allowed: dict[Any, Any], item: str, default: object = None) -> Any:
+    def one_of(self, table: Json, key: str, allowed: dict[int, str], item: str, default: int | None = None) -> str:
         """Looks up the number at a key in `allowed` and returns its value there."""
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
@@ -150,7 +154,7 @@ class Container:
         return allowed[value]
 
     def numbers(
-        self, table: Json, key: str, default: tuple[object, ...], item: str, low: object = -1e18, high: object = 1e18
+        self, table: Json, key: str, default: tuple[float, ...], item: str, low: float = -1e18, high: float = 1e18
     ) -> tuple[float, ...]:
         """Returns the list of numbers at a key; it must be as long as `default`, each number in [low, high]."""
         value = table.get(key, default)
@@ -182,7 +186,8 @@ class Container:
             elif kind == BINARY_CHUNK and self.binary is None:
                 self.binary = chunk
             end = at + 8 + size
-            # Chunks are padded to 4 bytes; some writers omit the padding, so that the next chunk's header follows.
+            # Chunks are padded to 4 bytes. Some writers omit the padding: then the kind of the binary chunk is found 4
+            # bytes after the end, behind that chunk's size.
             is_padded = data[end + 4 : end + 8] != struct.pack("<I", BINARY_CHUNK)
             at = end + (-size % 4 if is_padded else 0)
         if text is None:
@@ -195,11 +200,10 @@ class Container:
             self.fail(item, f"has a uri that is {format_value(uri)}; it must be a text")
         if uri[:5].lower() == "data:":
             head, comma, body = uri.partition(",")
-            try:
-                assert comma and head.lower().endswith(";base64")
-                return base64.b64decode(urllib.parse.unquote(body), validate=True)
-            except (AssertionError, binascii.Error, ValueError) as error:
-                raise InputError(f"{self.path}: {item} has a data: URI that is not base64") from error
+            with suppress(ValueError):
+                if comma and head.lower().endswith(";base64"):
+                    return base64.b64decode(urllib.parse.unquote(body), validate=True)
+            self.fail(item, "has a data: URI that is not base64")
         name = urllib.parse.unquote(uri)
         if REMOTE.match(uri) or "\0" in name or "\\" in name:
             self.fail(item, f"has the uri {format_value(uri)}; a file in the same folder or data: is allowed")
@@ -225,7 +229,7 @@ class Container:
         self.linked[target] = file_stamp(target)
         return True
 
-    def buffer(self, index: Any, item: str) -> memoryview:
+    def buffer(self, index: object, item: str) -> memoryview:
         """Returns the bytes of buffers[index]."""
         entry = self.item("buffers", index, item)
         if index not in self.buffers:
@@ -242,7 +246,7 @@ class Container:
             self.buffers[index] = data[:length]
         return self.buffers[index]
 
-    def view(self, index: Any, item: str) -> tuple[memoryview, int]:
+    def view(self, index: object, item: str) -> tuple[memoryview, int]:
         """Returns the bytes of bufferViews[index], decompressed, and its stride in bytes; 0 means contiguous items."""
         entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
         extensions = self.object_at(entry, "extensions", name)
@@ -293,7 +297,7 @@ class Container:
             return np.zeros((0, width), dtype)
         return np.ndarray((count, width), dtype, data, offset, (stride, dtype.itemsize))
 
-    def accessor(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
+    def accessor(self, index: object, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """Returns the items (count, width) of accessors[index], whose type must be one of `kinds`.
 
         Integers keep their type; normalized integers become float32. Floats are checked to be finite.
@@ -333,26 +337,23 @@ class Container:
         if WIDTHS.get(str(entry.get("type"))) != values.shape[1]:
             self.fail(name, f"decodes to {values.shape[1]} numbers; its accessor is {format_value(entry.get('type'))}")
         kind = self.one_of(entry, "componentType", COMPONENTS, name)
-        return self._add(entry, self._finished(entry, values, name, kind))
+        return self.add(entry, self._finished(entry, values, name, kind))
 
-    def add_scalars(self, values: np.ndarray) -> int:
-        """Adds an accessor of integers (n, 1); returns its index."""
-        return self._add({"type": "SCALAR"}, values)
-
-    def _add(self, entry: Json, values: np.ndarray) -> int:
+    def add(self, entry: Json, values: np.ndarray) -> int:
+        """Adds an accessor whose items (count, width) are known; returns its index."""
         accessors = self.tree["accessors"] = self.list_at("accessors")
         accessors.append(entry)
         self.accessors[len(accessors) - 1] = values
         return len(accessors) - 1
 
-    def real(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
+    def real(self, index: object, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """Returns the items of an accessor as float32; one array, shared by all who refer to the accessor."""
         values = self.accessor(index, kinds, item)
         if index not in self.float_accessors:
             self.float_accessors[index] = values.astype("f4", copy=False)
         return self.float_accessors[index]
 
-    def per_vertex(self, index: Any, key: str, kinds: tuple[str, ...], count: int, item: str) -> np.ndarray:
+    def per_vertex(self, index: object, key: str, kinds: tuple[str, ...], count: int, item: str) -> np.ndarray:
         """real() of an attribute; fails unless it has `count` items, one for each vertex."""
         values = self.real(index, kinds, item)
         if len(values) != count:

@@ -4,8 +4,6 @@ The primitives of a file are decoded in one child process (renderer.formats.code
 replaced by accessors of the decoded arrays, so that nodes.py reads them as uncompressed primitives.
 """
 
-from typing import Any
-
 import numpy as np
 
 from renderer.formats import codecs
@@ -21,12 +19,11 @@ def decompress(file: Container, meshes: set[int]) -> None:
     found: list[tuple[Json, Json, str]] = []
     for mesh in sorted(meshes):
         for name, primitive in file.objects("primitives", file.item("meshes", mesh, "a node"), f"meshes[{mesh}]"):
-            extensions = file.object_at(primitive, "extensions", name)
-            if NAME in extensions:
-                found.append((primitive, file.object_at(extensions, NAME, name), name))
-    views: dict[int, codecs.Job] = {}
+            if NAME in file.object_at(primitive, "extensions", name):
+                found.append((primitive, file.extension(primitive, NAME, name), name))
+    views: dict[object, codecs.Job] = {}  # by index of the buffer view, which several primitives may share
     for _, table, name in found:
-        view: Any = table.get("bufferView")
+        view = table.get("bufferView")
         data, _ = file.view(view, name)
         views.setdefault(view, codecs.Job("draco", name, bytes(data), MAX_ITEMS))
     decoded = dict(zip(views, codecs.decode(file.path, list(views.values())), strict=True))
@@ -42,5 +39,5 @@ def _replace(file: Container, primitive: Json, table: Json, arrays: dict[str, np
             file.fail(name, f"has no compressed {key[:40]} with the id {str(unique_id)[:20]}")
         attributes[key] = file.add_accessor(attributes[key], arrays[str(unique_id)], f"{name}.{key[:40]}")
     primitive["attributes"] = attributes
-    primitive["indices"] = file.add_scalars(arrays["faces"].reshape(-1, 1))
-    primitive["mode"] = 4
+    primitive["indices"] = file.add({"type": "SCALAR"}, arrays["faces"].reshape(-1, 1))
+    primitive["mode"] = 4  # triangles; Draco may have stored a strip

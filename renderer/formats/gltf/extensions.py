@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection
-from typing import Any
 
 from renderer.paths import ASSETS
 from renderer.plain import Json
@@ -30,10 +29,10 @@ def unread(tree: Json) -> Counter[str]:
     """
     count: Counter[str] = Counter()
     _count_extensions(count, tree, "files")
-    left: list[tuple[Any, str]] = [(value, key) for key, value in tree.items() if key not in SKIPPED]
+    left: list[tuple[object, str]] = [(value, key) for key, value in tree.items() if key not in SKIPPED]
     lights = _table(_table(tree, "extensions"), "KHR_lights_punctual").get("lights")
     left.append((lights, "lights"))
-    while left:
+    while left:  # values to look into, each with the name of the list that holds it
         value, list_name = left.pop()
         if isinstance(value, list):
             left += [(item, list_name) for item in value if isinstance(item, (dict, list))]
@@ -62,7 +61,7 @@ def _count_extensions(count: Counter[str], entry: Json, list_name: str) -> None:
     count.update(f"{name} {counted}" for name in _table(entry, "extensions") if name not in known)
 
 
-def _inside_material(count: Counter[str], material: Json) -> list[tuple[Any, str]]:
+def _inside_material(count: Counter[str], material: Json) -> list[tuple[object, str]]:
     """Returns the texture infos of a material with their names; counts the material's unknown keys."""
     extensions = _table(material, "extensions")
     surface = _table(material, "pbrMetallicRoughness")
@@ -70,7 +69,7 @@ def _inside_material(count: Counter[str], material: Json) -> list[tuple[Any, str
         ("", material, TABLES["keys"]["material"]), ("pbrMetallicRoughness.", surface, TABLES["keys"]["surface"])
     ]  # fmt: skip
     tables += [(f"{name}.", _table(extensions, name), MATERIALS[name]) for name in extensions if name in MATERIALS]
-    infos: list[tuple[Any, str]] = []
+    infos: list[tuple[object, str]] = []
     for prefix, table, known in tables:
         count.update(f"{prefix}{key} materials" for key in table if key not in known and key not in SKIPPED)
         infos += [(value, "texture infos") for key, value in table.items() if key in known and key.endswith("Texture")]

@@ -78,7 +78,7 @@ def _extension_fields(
             field, default = _field(key), getattr(Material, _field(key), None)
             if key.endswith("Texture") and extension != GLOSSINESS:
                 slots[field] = _slot(file, tables[extension], key, name)
-            elif limits and isinstance(default, tuple):
+            elif limits and isinstance(default, tuple):  # a color
                 factors[field] = file.numbers(tables[extension], key, default, name, *limits)
             elif limits:
                 factors[field] = float(file.number(tables[extension], key, default, *limits, name))
@@ -108,7 +108,7 @@ def _slot(file: Container, table: Json, key: str, name: str, scale_key: str = "s
     row: Any = entry.get("index")
     file.item("textures", row, f"{name}.{key}")
     scale = float(file.number(entry, scale_key, 1.0, -100.0, 100.0, name))
-    moved = file.object_at(file.object_at(entry, "extensions", name), "KHR_texture_transform", name)
+    moved = file.extension(entry, "KHR_texture_transform", name)
     texcoord_set = file.count(moved if "texCoord" in moved else entry, "texCoord", 0, name, 7)
     if not moved:
         return TextureSlot(row, texcoord_set, scale=scale)

@@ -78,7 +78,7 @@ class _Groups:
         at += len(control)
         groups = -(-count // GROUP)
         for column in range(stride):
-            choice = control[column // 4] >> column % 4 * 2 & 3 if version else 0
+            choice = control[column // 4] >> column % 4 * 2 & 3 if version else 0  # two control bits a column
             if choice == ZERO:
                 continue
             if choice == LITERAL:
@@ -160,7 +160,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """Reads an unsigned LEB128 integer of at most 32 bits at byte `at`; returns it and the offset after it."""
     value = 0
     for shift, byte in enumerate(data[at : min(at + MAX_VARINT_BYTES, end)]):
-        value |= (byte & 127) << 7 * shift
+        value |= (byte & 127) << 7 * shift  # seven bits a byte, the lowest first
         if byte < 128:
             return value & 0xFFFFFFFF, at + shift + 1
     raise ValueError("its indices are cut off")
@@ -183,7 +183,14 @@ def _sequence(data: bytes, count: int) -> list[int]:
 
 
 def _triangles(data: bytes, count: int) -> list[int]:
-    """Decodes mode TRIANGLES: the vertex indices. Both FIFOs (of edges, of vertices) are lists, newest entry last."""
+    """Decodes mode TRIANGLES: the vertex indices. Both FIFOs (of edges, of vertices) are lists, newest entry last.
+
+    Each triangle has a code byte. A code below 0xF0 joins a vertex to a known edge: its high four bits choose the edge,
+    0 the newest, and its low four bits the vertex: 0 the next vertex that was not used yet, below `limit` one of the
+    FIFO, 15 an explicit one, 13 and 14 the one before and after the last explicit one. Other codes have three vertices.
+    The choices of the second and third are the halves of a byte, from the table at the end of the data or, for 0xFE and
+    0xFF, from the data bytes. Here choices up to 14 mean the next vertex or one of the FIFO, and 15 an explicit one.
+    """
     end = len(data) - INDEX_TABLE_BYTES
     if end < 1 + count // 3 or data[0] not in (0xE0, 0xE1):
         raise ValueError("the header of its triangles is damaged")
@@ -203,15 +210,15 @@ def _triangles(data: bytes, count: int) -> list[int]:
             elif choice < limit:
                 c = vertices[-1 - choice]
             else:
-                c = reader.explicit() if choice == 15 else reader.after_last(2 * choice - 27)
+                c = reader.explicit() if choice == 15 else reader.after_last(-1 if choice == 13 else 1)
                 vertices.append(c)
             edges += (c, b), (a, c)
         else:
             pair = table[code & 15] if code < 0xFE else reader.byte()
-            if code >= 0xFE and pair == 0:
+            if code >= 0xFE and pair == 0:  # a new part of the mesh, whose vertices are counted from 0 again
                 following = 0
-            corners: list[int] = []
-            fresh = []
+            corners: list[int] = []  # -1: explicit, read once all three choices are known
+            fresh = []  # True for a vertex that enters the FIFO
             for choice in (15 if code == 0xFF else 0, pair >> 4, pair & 15):
                 if choice == 0:
                     corner, following = following, following + 1
@@ -223,7 +230,7 @@ def _triangles(data: bytes, count: int) -> list[int]:
             vertices += [v for v, new in zip((a, b, c), fresh, strict=True) if new]
             edges += (b, a), (c, b), (a, c)
         out += (a, b, c)
-        if len(edges) > 4096:
+        if len(edges) > 4096:  # only the last 16 can be chosen
             del edges[:-16], vertices[:-16]
     if reader.at != end:
         raise ValueError(f"its triangles end at byte {reader.at} of {end}")
@@ -276,7 +283,8 @@ def _quaternion(rows: np.ndarray) -> np.ndarray:
     w = np.sqrt(np.maximum(1 - (xyz * xyz).sum(1), 0))
     parts = np.concatenate([w[:, None], xyz], 1)
     rounded = np.clip(np.trunc(parts * 32767 + np.copysign(0.5, parts)), -32768, 32767).astype("<i2")
-    order = (values[:, 3:] & 3) + np.arange(4) & 3  # destination columns of the omitted component and the three others
+    # Destination columns, in cyclic order, of the omitted component and the three others.
+    order = (values[:, 3:] & 3) + np.arange(4) & 3
     out = np.empty_like(values)
     np.put_along_axis(out, order.astype("i8"), rounded, 1)
     return out

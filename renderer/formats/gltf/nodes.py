@@ -124,16 +124,16 @@ def _nodes(file: Container) -> list[Node]:
     meshes, skins = cache(partial(_rest_weights, file)), cache(partial(read_skin, file))
     # Nodes to visit, depth first: index, index of the parent in `out` (-1 for a root), its name, and visibility.
     left = [(index, -1, "its scene", True) for index in reversed(roots)]
-    while left := left or _roots_of_joints(file, out, seen):
+    while left := left or _roots_of_joints(file, out, seen):  # after the scene, the trees of joints outside of it
         index, parent, parent_name, visible = left.pop()
         entry, name = file.item("nodes", index, parent_name), f"nodes[{index}]"
         if index in seen:
             file.fail(name, "has two parents or is its own ancestor; nodes must be a tree")
         seen.add(index)
-        visibility = file.object_at(file.object_at(entry, "extensions", name), "KHR_node_visibility", name)
-        visible = visible and visibility.get("visible") is not False
+        visible = visible and file.extension(entry, "KHR_node_visibility", name).get("visible") is not False
         children = reversed(file.list_at("children", entry, name))
         left += [(child, len(out), name, visible) for child in children]
+        # A node that is not visible stays in the tree: its children and skins depend on its matrix.
         node = _node(file, entry, index, parent, meshes, skins)
         out.append(node if visible else replace(node, mesh=-1, skin=None, weights=(), light=None))
     for skin in (node.skin for node in out if node.skin):
@@ -192,11 +192,10 @@ def _node(
         file.item("skins", entry["skin"], name)
         skin = skins(entry["skin"])
     camera = _camera(file, entry["camera"], name) if "camera" in entry else None
-    extensions = file.object_at(entry, "extensions", name)
-    punctual = file.object_at(extensions, "KHR_lights_punctual", name)
+    punctual = file.extension(entry, "KHR_lights_punctual", name)
     light = _light(file, punctual["light"], name) if "light" in punctual else None
-    table = file.object_at(extensions, INSTANCING, name)
-    instances = _instances(file, table, name) if INSTANCING in extensions else None
+    is_instanced = INSTANCING in file.object_at(entry, "extensions", name)
+    instances = _instances(file, file.extension(entry, INSTANCING, name), name) if is_instanced else None
     return Node(
         index, parent, matrix, translation, rotation, scale, mesh, skin, weights, camera=camera, light=light,
         instances=instances, name=str(entry.get("name") or name),
@@ -244,7 +243,7 @@ def _camera(file: Container, index: object, node: str) -> Camera:
 
 def _light(file: Container, index: object, node: str) -> Light:
     """Reads a light of KHR_lights_punctual; the node's matrix is set later."""
-    extension = file.object_at(file.object_at(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
+    extension = file.extension(file.tree, "KHR_lights_punctual", "the file")
     entry, name = file.item("lights", index, node, extension), f"lights[{index}]"
     kind = file.word(entry, "type", ("directional", "point", "spot"), name)
     strength = file.number(entry, "intensity", 1.0, 0.0, 1e12, name)
@@ -260,16 +259,16 @@ def _light(file: Container, index: object, node: str) -> Light:
 
 def _variants(file: Container) -> tuple[str, ...]:
     """Reads the names of the file's material variants."""
-    extension = file.object_at(file.object_at(file.tree, "extensions", "the file"), VARIANTS, "the file")
+    extension = file.extension(file.tree, VARIANTS, "the file")
     variants = enumerate(file.objects("variants", extension, VARIANTS))
     return tuple(str(variant.get("name", index)) for index, (_, variant) in variants)
 
 
 def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
     """Returns the material index of a primitive under a variant (-1: none); -1 if the primitive has no material."""
-    extension = file.object_at(file.object_at(primitive, "extensions", name), VARIANTS, name)
+    extension = file.extension(primitive, VARIANTS, name)
     material: Any = primitive.get("material", -1)
-    for _, mapping in file.objects("mappings", extension, name):
+    for _, mapping in file.objects("mappings", extension, name):  # the materials of lists of variants
         if variant in file.list_at("variants", mapping, name):
             material = mapping.get("material")
     if material != -1:
@@ -278,6 +277,7 @@ def _material(file: Container, primitive: Json, variant: int, name: str) -> int:
 
 
 def _mesh(file: Container, index: int, materials: list[Material], variant: int) -> list[MeshPrimitive]:
+    """Reads the primitives of meshes[index] that have vertices and faces."""
     parts = []
     for name, primitive in file.objects("primitives", file.item("meshes", index, "a node"), f"meshes[{index}]"):
         mode = file.count(primitive, "mode", 4, name, 6)
@@ -308,28 +308,21 @@ def _primitive(
     material = _material(file, primitive, variant, name)
     slots = materials[material].textures.values() if material != -1 else ()
     sets = {0} | {slot.texcoord_set for slot in slots}
-    normals = _vertex_array(file, attributes, "NORMAL", ("VEC3",), len(vertices), name)
-    texcoords = tuple(
-        _vertex_array(file, attributes, f"TEXCOORD_{number}", ("VEC2",), len(vertices), name)
-        if number in sets
-        else None
-        for number in range(max(sets) + 1)
-    )
+
+    def vertex_array(key: str, *kinds: str) -> np.ndarray | None:
+        """The values of an attribute, a row for each vertex; None if the primitive does not have it."""
+        return file.per_vertex(attributes[key], key, kinds, len(vertices), name) if key in attributes else None
+
+    normals, tangents = vertex_array("NORMAL", "VEC3"), vertex_array("TANGENT", "VEC4")
+    texcoords = tuple(vertex_array(f"TEXCOORD_{n}", "VEC2") if n in sets else None for n in range(max(sets) + 1))
     faces = _faces(corners, mode) if mode >= 4 else points_or_lines(corners, mode)
-    tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
-    colors = _vertex_array(file, attributes, "COLOR_0", ("VEC4", "VEC3"), len(vertices), name)
+    colors = vertex_array("COLOR_0", "VEC4", "VEC3")
     if colors is not None and colors.shape[1] == 3:
         colors = np.concatenate([colors, np.ones((len(colors), 1), "f4")], 1)
     deformation = read_deformation(file, primitive, len(vertices), name)
     part = MeshPrimitive(vertices, faces, normals, texcoords, material, tangents, colors, deformation)
     file.take("triangles", _triangle_count(part), MAX_TRIANGLES, name)
     return part
-
-
-def _vertex_array(
-    file: Container, attributes: Json, key: str, kinds: tuple[str, ...], count: int, name: str
-) -> np.ndarray | None:
-    return file.per_vertex(attributes[key], key, kinds, count, name) if key in attributes else None
 
 
 def _faces(corners: np.ndarray, mode: int) -> np.ndarray:
@@ -339,5 +332,6 @@ def _faces(corners: np.ndarray, mode: int) -> np.ndarray:
     if len(corners) < 3:
         return np.zeros((0, 3), "i4")
     k = np.arange(len(corners) - 2)
+    # Every second triangle of a strip swaps two corners, so that all wind the same way.
     rows = [np.zeros_like(k), k + 1, k + 2] if mode == 6 else [k, k + 1 + k % 2, k + 2 - k % 2]
     return corners[np.stack(rows, 1)].astype("i4")

@@ -6,7 +6,6 @@ and with meshes whose vertices are deformed. The order is glTF's: morph targets,
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,8 @@ def in_pose(model: Model, values: Values) -> Model:
     assert rig is not None, "a Model that was read from a file has a rig"
     worlds = world_matrices(rig, values)
     rows = {node.number: row for row, node in enumerate(rig.nodes)}
-    meshes: list[Any] = [mesh if shared else [] for mesh, shared in zip(rig.meshes, rig.is_shared, strict=True)]
+    # Meshes that no node draws undeformed are left out, but keep their index; deformed ones follow, one for each node.
+    meshes = [mesh if shared else [] for mesh, shared in zip(rig.meshes, rig.is_shared, strict=True)]
     mesh_nodes, node_rows, cameras, lights, skins = [], [], [], [], []
     for row, (node, world) in enumerate(zip(rig.nodes, worlds, strict=True)):
         if node.skin:
@@ -143,7 +143,7 @@ def _deformed(rig: Rig, node: Node, values: Values, joints: np.ndarray | None) -
     return out
 
 
-def motion_bounds(model: Model, animation: int) -> tuple[np.ndarray, np.ndarray]:
+def motion_masks(model: Model, animation: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns two masks (n,) over the rig's nodes: the animation moves the node; the animation deforms its mesh."""
     rig = model.rig
     assert rig is not None

@@ -113,29 +113,28 @@ def skinned(deformation: Deformation, matrices: np.ndarray, arrays: list[np.ndar
     `matrices` (j, 3, 4) are the joints'; the result is in the order of `arrays`. Normals are transformed by the
     cofactor matrix; normals and tangents are not renormalized. A vertex without weights keeps its position.
     """
-    vertices, normals, tangents = arrays
-    assert vertices is not None
     out = [None if array is None else np.array(array, "f8") for array in arrays]
-    new_vertices, new_normals, new_tangents = out
-    assert new_vertices is not None
+    vertices, normals, _ = out
+    assert vertices is not None
     flat = matrices.reshape(len(matrices), 12)
     for begin in range(0, len(vertices), BLOCK):
         rows = slice(begin, begin + BLOCK)
         weights = np.maximum(np.concatenate([block[rows] for block in deformation.weights], 1), 0).astype("f8")
         indices = np.concatenate([block[rows] for block in deformation.joints], 1)
-        joints = np.where(weights > 0, indices, 0).astype("i4")
+        joints = np.where(weights > 0, indices, 0).astype("i4")  # indices without weight may be anything
         total = weights.sum(1, keepdims=True)
         weights = np.divide(weights, total, out=np.zeros(weights.shape), where=total > 0)
         blended = np.einsum("nk,nkm->nm", weights, flat[joints]).reshape(-1, 3, 4)
         blended[total[:, 0] <= 0] = np.eye(3, 4)
         linear = blended[..., :3]
-        new_vertices[rows] = np.einsum("nij,nj->ni", linear, vertices[rows]) + blended[..., 3]
-        if normals is not None and new_normals is not None:
-            a, b, c = linear.transpose(1, 0, 2)
+        cofactors = linear
+        if normals is not None:
+            a, b, c = linear.transpose(1, 0, 2)  # the rows; their cross products are the rows of the cofactor matrix
             cofactors = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], 1)
-            new_normals[rows] = np.einsum("nij,nj->ni", cofactors, normals[rows])
-        if tangents is not None and new_tangents is not None:
-            new_tangents[rows, :3] = np.einsum("nij,nj->ni", linear, tangents[rows, :3])
+        for array, matrix in zip(out, (linear, cofactors, linear), strict=True):
+            if array is not None:
+                array[rows, :3] = np.einsum("nij,nj->ni", matrix, array[rows, :3])
+        vertices[rows] += blended[..., 3]
     return out
 
 

@@ -55,11 +55,8 @@ def read_textures(file: Container, missing: set[int]) -> list[Texture]:
 def _source(file: Container, name: str, entry: Json) -> int:
     """Returns the image index of a texture."""
     extensions = file.object_at(entry, "extensions", name)
-    source: Any = entry.get("source")
-    for extension in SOURCES:
-        if extension in extensions:
-            source = file.object_at(extensions, extension, name).get("source", source)
-            break
+    named = next((file.object_at(extensions, key, name) for key in SOURCES if key in extensions), {})
+    source: Any = named.get("source", entry.get("source"))
     if source is None:  # the source is in an unsupported extension, which extensions.py counts as ignored
         return -1
     file.item("images", source, name)
@@ -121,11 +118,11 @@ def _make_room(images: dict[int, np.ndarray], reduced: set[int]) -> None:
         largest = max(images, key=lambda index: images[index].size)
         height, width = (max(1, side // 2) for side in images[largest].shape[:2])
         fine = images[largest][: 2 * height, : 2 * width]
-        below, right = int(fine.shape[0] > 1), int(fine.shape[1] > 1)
+        below, right = int(fine.shape[0] > 1), int(fine.shape[1] > 1)  # 0 along a side of one pixel, which stays
         sums = fine[::2, ::2].astype("u2")
         for y, x in ((0, right), (below, 0), (below, right)):
             sums += fine[y::2, x::2]
-        sums += 2
+        sums += 2  # rounds
         sums //= 4
         images[largest] = _in_own_pages(sums.astype("u1"))
         reduced.add(largest)

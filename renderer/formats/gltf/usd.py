@@ -10,7 +10,7 @@ import math
 import struct
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from renderer.plain import Json
 from renderer.system.files import resolve
 from renderer.system.install import pip_install
 from renderer.system.trust import named_file
+
+if TYPE_CHECKING:
+    from pxr import Usd, UsdGeom, UsdShade
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 MAX_BYTES = 1 << 30  # of the file, and of the arrays made from it
@@ -50,16 +53,15 @@ def as_glb(path: Path) -> tuple[bytes, Counter[str]]:
 class _Writer:
     """The .glb of a stage: its JSON tree and its binary chunk."""
 
-    def __init__(self, path: Path, stage: Any) -> None:
+    def __init__(self, path: Path, stage: "Usd.Stage") -> None:
         from pxr import Usd, UsdGeom
 
         self.path, self.stage, self.ignored, self.binary = path, stage, Counter[str](), bytearray()
         self.time = Usd.TimeCode(stage.GetStartTimeCode())
         self.world = UsdGeom.XformCache(self.time)
         self.materials: dict[str, int] = {}
-        names = "nodes meshes materials accessors bufferViews cameras images textures"
+        names = "nodes meshes materials accessors bufferViews cameras images textures lights"
         self.tree: Json = {name: [] for name in names.split()} | {"asset": {"version": "2.0"}}
-        self.lights: list[Json] = []
         turn = [1.0, 0, 0, 0, 0, 0, -1, 0, 0, 1, 0, 0, 0, 0, 0, 1]  # z up to y up
         is_z_up = UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z
         self.tree["nodes"].append({"children": [], **({"matrix": turn} if is_z_up else {})})
@@ -83,34 +85,45 @@ class _Writer:
         nodes = self.tree["nodes"]
         nodes[0]["children"] = list(range(1, len(nodes)))
         self.tree |= {"scene": 0, "scenes": [{"nodes": [0]}], "buffers": [{"byteLength": len(self.binary)}]}
-        if self.lights:
-            self.tree["extensions"] = {"KHR_lights_punctual": {"lights": self.lights}}
+        if lights := self.tree.pop("lights"):
+            self.tree["extensions"] = {"KHR_lights_punctual": {"lights": lights}}
         text = json.dumps({key: value for key, value in self.tree.items() if value != []}).encode()
         chunks = [(b"JSON", text + b" " * (-len(text) % 4)), (b"BIN\0", bytes(self.binary))]
         body = b"".join(struct.pack("<I4s", len(data), name) + data for name, data in chunks if data)
         return struct.pack("<4sII", b"glTF", 2, 12 + len(body)) + body, self.ignored
 
-    def _node(self, prim: Any, **facts: Any) -> None:
-        matrix = np.array(self.world.GetLocalToWorldTransform(prim), "f8").ravel().tolist()  # rows of row vectors
-        self.tree["nodes"].append({"name": prim.GetName(), "matrix": matrix, **facts})
+    def _add(self, group: str, entry: Json) -> int:
+        """Appends an entry to a list of the tree; returns its index."""
+        self.tree[group].append(entry)
+        return len(self.tree[group]) - 1
+
+    def _node(self, prim: "Usd.Prim", **facts: object) -> None:
+        """Adds a node at the place of a prim in the world; `facts` are its other keys."""
+        matrix = np.array(self.world.GetLocalToWorldTransform(prim), "f8").ravel().tolist()
+        # USD stores a matrix for row vectors by rows, glTF one for column vectors by columns: the same numbers.
+        self._add("nodes", {"name": prim.GetName(), "matrix": matrix, **facts})
 
     def _view(self, data: bytes) -> int:
+        """Appends bytes to the binary chunk; returns the index of their buffer view."""
         if len(self.binary) + len(data) > MAX_BYTES:
             raise InputError(f"{self.path}: its arrays are larger than the {MAX_BYTES >> 20} MiB allowed")
-        self.tree["bufferViews"].append({"buffer": 0, "byteOffset": len(self.binary), "byteLength": len(data)})
+        begin = len(self.binary)
         self.binary += data + b"\0" * (-len(data) % 4)
-        return len(self.tree["bufferViews"]) - 1
+        return self._add("bufferViews", {"buffer": 0, "byteOffset": begin, "byteLength": len(data)})
 
     def _accessor(self, values: np.ndarray) -> int:
+        """Adds an accessor of vectors (n, w); returns its index."""
         rows = np.ascontiguousarray(values, "<f4")
         facts: Json = {"componentType": 5126, "count": len(rows), "type": f"VEC{rows.shape[1]}"}
         if len(rows):
             facts |= {"min": rows.min(0).tolist(), "max": rows.max(0).tolist()}
-        self.tree["accessors"].append(facts | {"bufferView": self._view(rows.tobytes())})
-        return len(self.tree["accessors"]) - 1
+        return self._add("accessors", facts | {"bufferView": self._view(rows.tobytes())})
 
-    def _mesh(self, mesh: Any) -> None:
-        """Writes the triangles of a mesh, three vertices each, a primitive for each material."""
+    def _mesh(self, mesh: "UsdGeom.Mesh") -> None:
+        """Writes the triangles of a mesh, three vertices each, a primitive for each material.
+
+        Polygons become triangle fans. Corner numbers count through all polygons; index[corner] is the point.
+        """
         from pxr import UsdGeom, UsdShade
 
         points = np.array(mesh.GetPointsAttr().Get(self.time) or [], "f4").reshape(-1, 3)
@@ -122,45 +135,45 @@ class _Writer:
             or (index.size and not 0 <= index.min() <= index.max() < len(points))
         ):
             raise InputError(f"{self.path}: {mesh.GetPath()} has faces of points that do not exist")
-        fans = np.maximum(counts - 2, 0)
-        face = np.repeat(np.arange(len(counts)), fans)
+        triangles = np.maximum(counts - 2, 0)  # of each polygon
+        face = np.repeat(np.arange(len(counts)), triangles)  # the polygon (m,) of each triangle
         first = (np.cumsum(counts) - counts)[face]
-        step = np.arange(len(face)) - (np.cumsum(fans) - fans)[face]
-        corner = np.stack([first, first + step + 1, first + step + 2], 1)
+        nth = np.arange(len(face)) - (np.cumsum(triangles) - triangles)[face]  # number of a triangle in its polygon
+        corner = np.stack([first, first + nth + 1, first + nth + 2], 1)
         if mesh.GetOrientationAttr().Get(self.time) == UsdGeom.Tokens.leftHanded:
             corner = corner[:, ::-1]
         arrays = {"POSITION": points[index[corner]]}
         primvars = UsdGeom.PrimvarsAPI(mesh)
         normals, st = primvars.GetPrimvar("normals"), primvars.GetPrimvar("st")
-        for name, values, way in (
+        for name, values, interpolation in (
             ("NORMAL", normals.ComputeFlattened(self.time) if normals else mesh.GetNormalsAttr().Get(self.time),
              normals.GetInterpolation() if normals else mesh.GetNormalsInterpolation()),
             ("TEXCOORD_0", st.ComputeFlattened(self.time) if st else None, st.GetInterpolation() if st else ""),
         ):  # fmt: skip
-            at = {"faceVarying": corner, "vertex": index[corner], "varying": index[corner]}.get(way)
-            if values is not None and at is not None and at.size and at.max() < len(values):
-                arrays[name] = np.array(values, "f4")[at]
+            # A value for each corner, or for each point; other interpolations, a value a mesh or face, are left out.
+            rows = {"faceVarying": corner, "vertex": index[corner], "varying": index[corner]}.get(interpolation)
+            if values is not None and rows is not None and rows.size and rows.max() < len(values):
+                arrays[name] = np.array(values, "f4")[rows]
         if "TEXCOORD_0" in arrays:
             arrays["TEXCOORD_0"] = arrays["TEXCOORD_0"] * (1, -1) + (0, 1)  # USD counts v upwards
         if "NORMAL" not in arrays and mesh.GetSubdivisionSchemeAttr().Get() != UsdGeom.Tokens.none:
             self.ignored["subdivision of meshes"] += 1
         bind, primitives = UsdShade.MaterialBindingAPI, []
-        parts = [(subset.GetPrim(), np.array(subset.GetIndicesAttr().Get(self.time) or [], "i8"))
-                 for subset in bind(mesh).GetMaterialBindSubsets()]  # fmt: skip
-        rest = np.setdiff1d(np.arange(len(counts)), np.concatenate([np.zeros(0), *(rows for _, rows in parts)]))
-        for prim, rows in [*parts, (mesh.GetPrim(), rest)]:
-            keep = np.isin(face, rows)
+        subsets = [(subset.GetPrim(), np.array(subset.GetIndicesAttr().Get(self.time) or [], "i8"))
+                   for subset in bind(mesh).GetMaterialBindSubsets()]  # fmt: skip
+        rest = np.setdiff1d(np.arange(len(counts)), np.concatenate([np.zeros(0), *(faces for _, faces in subsets)]))
+        for prim, faces in [*subsets, (mesh.GetPrim(), rest)]:  # the other faces have the material of the mesh
+            keep = np.isin(face, faces)
             if keep.any():
                 attributes = {
-                    name: self._accessor(rows[keep].reshape(-1, rows.shape[2])) for name, rows in arrays.items()
+                    name: self._accessor(values[keep].reshape(-1, values.shape[2])) for name, values in arrays.items()
                 }
                 material = bind(prim).ComputeBoundMaterial()[0]
                 primitives.append({"attributes": attributes, "material": self._material(material, mesh)})
         if primitives:
-            self.tree["meshes"].append({"primitives": primitives})
-            self._node(mesh.GetPrim(), mesh=len(self.tree["meshes"]) - 1)
+            self._node(mesh.GetPrim(), mesh=self._add("meshes", {"primitives": primitives}))
 
-    def _material(self, material: Any, mesh: Any) -> int:
+    def _material(self, material: "UsdShade.Material", mesh: "UsdGeom.Mesh") -> int:
         """Returns the index of a UsdPreviewSurface, or of a plain surface of the mesh's color."""
         colors = None if material else mesh.GetDisplayColorAttr().Get(self.time)
         key = str(material.GetPath()) if material else f"color {colors[0] if colors else None}"
@@ -180,7 +193,7 @@ class _Writer:
             entry: Json = {"name": key, "pbrMetallicRoughness": surface}
             entry["emissiveFactor"] = [min(float(x), 1.0) for x in values.get("emissiveColor", (0, 0, 0))]
             used = {"diffuseColor", "normal", "emissiveColor"}
-            connected = {name: i for name, i in inputs.items() if i.HasConnectedSource()}
+            connected = {name: i for name, i in inputs.items() if i.HasConnectedSource()}  # to textures
             found = {name: self._texture(i) for name, i in connected.items() if name in used}
             indices = {name: {"index": index} for name, index in found.items() if index is not None}
             if "diffuseColor" in indices:
@@ -199,17 +212,17 @@ class _Writer:
                 rough = float(values.get("clearcoatRoughness", 0.01))
                 coat = {"clearcoatFactor": float(values["clearcoat"]), "clearcoatRoughnessFactor": rough}
                 entry["extensions"]["KHR_materials_clearcoat"] = coat
-            self.materials[key] = len(self.tree["materials"])
-            self.tree["materials"].append(entry)
+            self.materials[key] = self._add("materials", entry)
         return self.materials[key]
 
-    def _texture(self, value: Any) -> int | None:
+    def _texture(self, value: "UsdShade.Input") -> int | None:
         """Returns the index of the texture that a shader's input is connected to, None without one."""
         from pxr import Ar, UsdShade
 
         source = value.GetConnectedSource() if value.HasConnectedSource() else None
         shader = UsdShade.Shader(source[0]) if source else None
         asset = shader.GetInput("file").Get(self.time) if shader and shader.GetInput("file") else None
+        # A picture in a .usdz has the path "model.usdz[picture.png]".
         suffix = Path(asset.resolvedPath.rstrip("]")).suffix.lower() if asset else ""
         if asset is None or suffix not in IMAGES:
             return None
@@ -218,24 +231,26 @@ class _Writer:
         data = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(asset.resolvedPath))
         if data is None:
             return None
-        self.tree["images"].append({"bufferView": self._view(bytes(data.GetBuffer())), "mimeType": IMAGES[suffix]})
-        self.tree["textures"].append({"source": len(self.tree["images"]) - 1})
-        return len(self.tree["textures"]) - 1
+        image = {"bufferView": self._view(bytes(data.GetBuffer())), "mimeType": IMAGES[suffix]}
+        return self._add("textures", {"source": self._add("images", image)})
 
-    def _camera(self, camera: Any) -> None:
+    def _camera(self, camera: "UsdGeom.Camera") -> None:
+        """Writes a perspective camera; others are counted as ignored."""
         lens = camera.GetCamera(self.time)
         if lens.projection != lens.Perspective or not lens.focalLength > 0:
             self.ignored["orthographic cameras"] += 1
             return
         angle = 2 * math.atan(lens.verticalAperture / (2 * lens.focalLength))
         aspect = max(lens.horizontalAperture / max(lens.verticalAperture, 1e-6), 1e-3)
-        self.tree["cameras"].append(
-            {"type": "perspective", "perspective": {"yfov": angle, "znear": 0.01, "aspectRatio": aspect}}
-        )
-        self._node(camera.GetPrim(), camera=len(self.tree["cameras"]) - 1)
+        entry = {"type": "perspective", "perspective": {"yfov": angle, "znear": 0.01, "aspectRatio": aspect}}
+        self._node(camera.GetPrim(), camera=self._add("cameras", entry))
 
-    def _light(self, prim: Any, kind: str) -> None:
-        """Writes a light: distant as a sun of its illuminance, others as points of their intensity ahead."""
+    def _light(self, prim: "Usd.Prim", kind: str) -> None:
+        """Writes a light: distant as a sun of its illuminance, others as points of their intensity ahead.
+
+        USD's intensity is a radiance. The intensity ahead of the light is that times the area seen from there or, if
+        the light is normalized, times the fraction of its surface that is seen.
+        """
         from pxr import UsdLux
 
         light = UsdLux.LightAPI(prim)
@@ -250,10 +265,6 @@ class _Writer:
             if kind != "SphereLight":
                 self.ignored[f"size of {kind}s"] += 1
         color = [float(x) for x in light.GetColorAttr().Get(self.time)]
-        entry = {
-            "type": "directional" if kind == "DistantLight" else "point",
-            "intensity": max(strength, 0.0),
-            "color": color,
-        }
-        self.lights.append(entry)
-        self._node(prim, extensions={"KHR_lights_punctual": {"light": len(self.lights) - 1}})
+        form = "directional" if kind == "DistantLight" else "point"
+        light_row = self._add("lights", {"type": form, "intensity": max(strength, 0.0), "color": color})
+        self._node(prim, extensions={"KHR_lights_punctual": {"light": light_row}})

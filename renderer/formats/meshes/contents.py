@@ -118,9 +118,10 @@ def numbers_in(blob: bytes, kind: str) -> np.ndarray:
 def token_counts(blob: bytes, line_count: int) -> np.ndarray:
     """Number of words on each line of a text."""
     codes = np.frombuffer(blob, "u1")
-    starts = codes > 32
-    starts[1:] &= codes[:-1] <= 32
-    ends = np.append(np.flatnonzero(codes == 10), len(codes))
+    starts = codes > ord(" ")
+    starts[1:] &= codes[:-1] <= ord(" ")
+    ends = np.append(np.flatnonzero(codes == ord("\n")), len(codes))
+    # The words that begin before the end of each line, less the words of the lines above it.
     return np.diff(np.searchsorted(np.flatnonzero(starts), ends), prepend=0)[:line_count]
 
 
@@ -160,15 +161,20 @@ def number_rows(lines: Sequence[bytes], least: int, most: int, what: str) -> np.
         if len(counts) and (counts == counts[0]).all():
             parts.append(values.reshape(len(counts), -1)[:, :width])
             continue
-        out = np.full((len(counts), width), np.nan)
-        begin = np.cumsum(counts) - counts
-        for column in range(width):
-            has = counts > column
-            out[has, column] = values[begin[has] + column]
-        parts.append(out)
+        parts.append(padded_rows(values, counts, width, np.nan))
     width = max((part.shape[1] for part in parts), default=least)
     wide = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=np.nan) for part in parts]
     return np.concatenate([np.zeros((0, width)), *wide])
+
+
+def padded_rows(values: np.ndarray, counts: np.ndarray, width: int, fill: float) -> np.ndarray:
+    """Arranges numbers, counts[i] of them in row i, as rows (n, width): longer rows are cut, shorter ones filled."""
+    out = np.full((len(counts), width), fill, values.dtype)
+    begin = np.cumsum(counts) - counts
+    for column in range(width):
+        has = counts > column
+        out[has, column] = values[begin[has] + column]
+    return out
 
 
 def check_polygons(counts: np.ndarray, vertex_count: int) -> None:

@@ -40,14 +40,19 @@ SLOTS = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_color
          "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness", "map_Bump": "normal",
          "norm": "normal"}  # fmt: skip  # slots of Material.textures by the statement that names a map
 MAPS = (*SLOTS, "map_aniso")
+# A map multiplies its field of Material: the factor by slot where the entry gives none.
+NEUTRAL = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
+           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip
 ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "map_norm": "norm", "map_Norm": "norm",
            "map_Kn": "norm", "map_ke": "map_Ke", "map_kd": "map_Kd", "map_ks": "map_Ks", "map_ns": "map_Ns",
            "map_D": "map_d", "Ts": "Tf"}  # fmt: skip
+# Statements and options without effect on a path traced picture: they are not counted as ignored.
 SILENT = ("Ka", "map_Ka", "sharpness", "map_aat", "name")
+SILENT_OPTIONS = ("-blendu", "-blendv", "-texres", "-type", "-colorspace")
+READ_OPTIONS = ("-s", "-o", "-bm", "-clamp", "-imfchan")  # by every map; -mm only by maps of one channel
 OPTION_SIZES = {"-blendu": 1, "-blendv": 1, "-cc": 1, "-clamp": 1, "-mm": 2, "-o": 3, "-s": 3, "-t": 3, "-texres": 1,
                 "-bm": 1, "-imfchan": 1, "-boost": 1, "-type": 1, "-colorspace": 1}  # fmt: skip
 LIBRARIES, PICTURES = (".mtl",), (*IMAGE_SUFFIXES, ".tga", ".dds", ".exr", ".hdr", ".psd")  # some unreadable
-SILENT_OPTIONS = ("-blendu", "-blendv", "-texres", "-type", "-colorspace")
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,7 @@ def find_beside(folder: Path, name: str, suffixes: tuple[str, ...], base: Path |
     if not parts or "\0" in name:
         return None
     for start, wanted in ((base or folder, parts), (folder, parts), (folder, parts[-1:])):
+        # A name that leads out of the folder is taken as written; named_file() says whether it may.
         path = start / written if _leaves_folder(name) and wanted is parts else _walk(start, wanted)
         with suppress(InputError):
             if path and named_file(os.path.abspath(path), folder, suffixes, name):
@@ -264,7 +270,7 @@ class Library:
                 slots[slot] = self._slot(picture, word, lambda pixels: pixels)
             else:
                 slots[slot] = self._slot(picture, word, partial(_scalar_pixels, picture=picture, word=word))
-                if slot in NEUTRAL and word[4:] not in entry.numbers:
+                if slot in NEUTRAL and word[4:] not in entry.numbers:  # Pr of map_Pr
                     factor: dict[str, Any] = {slot: NEUTRAL[slot]}
                     material = replace(material, **factor)
         return replace(material, textures={word: slot for word, slot in slots.items() if slot})
@@ -283,12 +289,16 @@ class Library:
         return replace(slot, scale=float(np.clip(strength, -100, 100))) if slot else None
 
     def _slot(self, picture: Map, kind: str, make: Callable[[np.ndarray], np.ndarray]) -> TextureSlot | None:
-        """The slot of a map whose pixels make(pixels) converts; `kind` names the conversion. None if unreadable."""
+        """The slot of a map whose pixels make(pixels) converts; None if its picture cannot be read.
+
+        `kind` names the conversion: the map's keyword, with what else it depends on. Maps of equal picture, conversion
+        and options share a texture.
+        """
         pixels = self._read(picture.name)
         for option in picture.options:
-            if option not in (*SILENT_OPTIONS, "-s", "-o", "-bm", "-clamp", "-imfchan"):
-                if option != "-mm" or kind not in ("map_Pr", "map_Pm", "map_d", "map_Tr"):
-                    self.ignored[f"{option} options"] += 1
+            is_scale_read = option == "-mm" and kind in ("map_Pr", "map_Pm", "map_d", "map_Tr")
+            if option not in (*SILENT_OPTIONS, *READ_OPTIONS) and not is_scale_read:
+                self.ignored[f"{option} options"] += 1
         if pixels is None:
             return None
         clamp = picture.options.get("-clamp") == ["on"]
@@ -322,10 +332,6 @@ class Library:
                 if self._total > MAX_TOTAL_PIXELS:
                     raise MeshError(f"its maps have more than the {MAX_TOTAL_PIXELS} pixels allowed")
         return self._pixels[file]
-
-
-NEUTRAL = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
-           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip  # factors of a map whose number the entry does not give
 
 
 def roughness_from_exponent(exponent: float | np.ndarray) -> float | np.ndarray:

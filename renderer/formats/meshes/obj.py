@@ -6,7 +6,6 @@ Groups and objects are merged into one mesh. Lines, points, curves and smoothing
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from renderer.formats.meshes import contents
 from renderer.formats.meshes.mtl import Library, read_libraries
 from renderer.plain import format_value
 
+VertexArrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # vertices, texcoords, normals, colors
 DRAWN = (b"v", b"vt", b"vn", b"f", b"fo", b"usemtl", b"mtllib")
 SILENT = b"g o s maplib usemap shadow_obj trace_obj lod bevel c_interp d_interp".split()  # without effect on triangles
 
@@ -78,8 +78,8 @@ def _flipped(texcoords: np.ndarray) -> np.ndarray:
 def _corners(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, np.ndarray]:
     """Parses face lines: corners (k, 3) as v, vt, vn, 0 for an absent index, and the corner count of each face.
 
-    Counts the slashes of each word, writes 0 for absent indices (`1//3` -> `1/0/3`), then reads all numbers at once: a
-    word has slashes + 1 of them, from `begin` on.
+    Each word is a corner. Its slashes are counted, 0 is written for absent indices (`1//3` -> `1/0/3`), then all
+    numbers of a chunk of lines are read at once: a word has slashes + 1 of them.
     """
     chunks = [lines[n : n + contents.CHUNK_LINES] for n in range(0, len(lines), contents.CHUNK_LINES)]
     counts = [np.zeros(0, "i8"), *(contents.token_counts(b"\n".join(chunk), len(chunk)) for chunk in chunks)]
@@ -88,19 +88,15 @@ def _corners(lines: list[bytes], vertex_count: int) -> tuple[np.ndarray, np.ndar
     for chunk in chunks:
         blob = b"\n".join(chunk)
         codes = np.frombuffer(blob, "u1")
-        space = codes <= 32
-        starts = np.flatnonzero(~space & np.append(True, space[:-1]))
-        slashes = np.add.reduceat(codes == 47, starts) if len(starts) else np.zeros(0, "i8")
-        blob = blob.replace(b"\t", b" ").replace(b"//", b"/0/").replace(b"/ ", b"/0 ").replace(b"/\n", b"/0\n")
-        values = contents.numbers_in((blob + b"0" if blob.endswith(b"/") else blob).replace(b"/", b" "), "i8")
-        begin = np.cumsum(slashes + 1) - slashes - 1
+        space = codes <= ord(" ")
+        starts = np.flatnonzero(~space & np.append(True, space[:-1]))  # of the words
+        slashes = np.add.reduceat(codes == ord("/"), starts) if len(starts) else np.zeros(0, "i8")
+        blob = blob.replace(b"\t", b" ") + b"\n"
+        blob = blob.replace(b"//", b"/0/").replace(b"/ ", b"/0 ").replace(b"/\n", b"/0\n")
+        values = contents.numbers_in(blob.replace(b"/", b" "), "i8")
         if len(values) != (slashes + 1).sum() or slashes.max(initial=0) > 2:
             raise contents.MeshError(f"the face {format_value(_wrong_face(chunk))} is no list of v/vt/vn indices")
-        out = np.zeros((len(starts), 3), "i8")
-        for column in range(3):
-            has = slashes >= column
-            out[has, column] = values[begin[has] + column]
-        corners.append(out)
+        corners.append(contents.padded_rows(values, slashes + 1, 3, 0))
     return np.concatenate(corners), np.concatenate(counts)
 
 
@@ -120,15 +116,17 @@ def _resolve(indices: np.ndarray, before: np.ndarray, count: int, required: bool
     range; None if there is none.
     """
     back = indices < 0
-    indices[back] += before[back] + 1
-    wrong = (indices > count) | (back & (indices < 1)) | ((indices == 0) & ~back if required else False)
+    indices[back] += before[back] + 1  # -1 is the last item above the face
+    wrong = (indices > count) | (back & (indices < 1))
+    if required:
+        wrong |= indices == 0
     if wrong.any():
         return int(np.argmax(wrong))
     indices -= 1
     return None
 
 
-def _merged(arrays: tuple[Any, ...], corners: np.ndarray, triangles: np.ndarray) -> MeshPrimitive:
+def _merged(arrays: VertexArrays, corners: np.ndarray, triangles: np.ndarray) -> MeshPrimitive:
     """Builds a MeshPrimitive of corners (k, 3); a vertex with several normals or texture coordinates is duplicated."""
     vertices, texcoords, normals, colors = arrays
     has_texcoords, has_normals = bool((corners[:, 1] >= 0).any()), bool((corners[:, 2] >= 0).any())

@@ -19,6 +19,7 @@ from renderer.formats.meshes.contents import (
 )
 from renderer.plain import format_value, parse_whole
 
+# Before OFF: texture coordinates, colors, normals, vertices of four numbers, and vertices of n dimensions.
 HEADER = re.compile(rb"(ST)?(C)?(N)?(4)?(n)?OFF\b", re.ASCII)
 
 
@@ -40,11 +41,11 @@ def read_off(data: bytes) -> MeshFile:
     if vertex_count + face_count > len(lines) - 1:
         raise MeshError(f"says {vertex_count} vertices and {face_count} faces; it has {len(lines) - 1} lines of them")
     vertices = number_rows(lines[1 : 1 + vertex_count], 3, 14, "the vertex")
-    used, normals, colors, texcoords = 3, None, None, None
+    used, normals, colors, texcoords = 3, None, None, None  # `used`: numbers of a vertex line that are taken so far
     if head[3]:
         normals, used = vertices[:, 3:6], 6
     if head[2] and vertices.shape[1] >= used + 3:
-        texture = 2 if head[1] else 0
+        texture = 2 if head[1] else 0  # numbers after the color, which has three or four
         last = min(used + 4, vertices.shape[1] - texture)
         colors, used = vertices[:, used:last], last
         colors = colors / 255 if (colors > 1).any() else colors  # integers from 0 to 255
@@ -56,6 +57,7 @@ def read_off(data: bytes) -> MeshFile:
 
 
 def _if_wide(values: np.ndarray | None) -> np.ndarray | None:
+    """The values (n, k), or None if the file's lines are too short for three of them."""
     return values if values is not None and values.shape[1] >= 3 else None
 
 

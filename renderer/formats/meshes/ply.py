@@ -151,10 +151,11 @@ class _Reader:
         least = sum(np.dtype(p.count_kind or p.kind).itemsize for p in properties)  # bytes of a row of empty lists
         if element.count * least > left:
             raise MeshError(f"says {element.count} rows of {element.name}; at most {left // least} can be read")
+        # `values` holds the items of each property, all rows together; `lengths` their number, by row and property.
         values, lengths = [np.zeros(0)] * len(properties), np.zeros((1, len(properties)), "i8")
         if element.count and least:
             _, lengths, _ = self._locate(element, 1)
-            values = self._equal_rows(element, lengths[0].tolist())
+            values = self._equal_rows(element, lengths[0].tolist())  # if all lists are as long as the first row's
             if not values:
                 begins, lengths, self._offset = self._locate(element, element.count)
                 columns = zip(properties, begins.T, lengths.T, strict=True)
@@ -251,7 +252,8 @@ def _mesh(rows: dict[str, Rows], ignored: dict[str, int], texture: Texture | Non
         else:
             check_polygons(lengths, len(vertices))
             faces.append(corners[fans(lengths)[0]])
-    all_faces = max(faces, key=len) if sum(map(bool, map(len, faces))) < 2 else np.concatenate(faces)
+    faces = [array for array in faces if len(array)] or faces[:1]
+    all_faces = faces[0] if len(faces) == 1 else np.concatenate(faces)  # a single array is not copied
     part = plain_primitive(vertices, all_faces, normals, texcoords, colors)
     if texture is None or texcoords is None:
         return MeshFile(part, ignored=ignored)

@@ -13,7 +13,7 @@ import numpy as np
 from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
-from renderer.formats.gltf.rig import motion_bounds
+from renderer.formats.gltf.rig import motion_masks
 from renderer.formats.linked import cached_by_file
 from renderer.formats.mesh import load_model
 from renderer.raytracing.models import from_model
@@ -127,7 +127,7 @@ def _moves(model: gltf.Model, animation: int, camera: int) -> bool:
     """Returns True if an animation moves a camera of the file."""
     assert model.rig is not None
     rows = [row for row, node in enumerate(model.rig.nodes) if node.camera]
-    return 0 <= camera < len(rows) and bool(motion_bounds(model, animation)[0][rows[camera]])
+    return 0 <= camera < len(rows) and bool(motion_masks(model, animation)[0][rows[camera]])
 
 
 def _with_shape(scene: Scene, number: int, shape: ModelShape) -> Scene:

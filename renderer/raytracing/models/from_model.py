@@ -14,7 +14,7 @@ import numpy as np
 from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.formats.gltf.animation import animation_keys, find_animation
-from renderer.formats.gltf.rig import motion_bounds
+from renderer.formats.gltf.rig import motion_masks
 from renderer.formats.mesh import GLTF_SUFFIXES, load_mesh, load_model, read_mesh
 from renderer.plain import quoted
 from renderer.raytracing.models.default_picture import BODY, TONE, Content, default_scene, triangles_of, vertices_of
@@ -96,7 +96,7 @@ def with_animation(shape: ModelShape, model: gltf.Model, animation: int) -> Mode
     The view is the file's camera 0. `camera`, the index of the camera that the view follows, becomes 0 if the animation
     moves this camera, else -1, for none.
     """
-    moves, _ = motion_bounds(model, animation)
+    moves, _ = motion_masks(model, animation)
     rig = model.rig
     assert rig is not None
     moves_camera = next((moves[row] for row, node in enumerate(rig.nodes) if node.camera), False)  # the first one
