@@ -21,12 +21,12 @@ from renderer.system import arguments, trust
 from renderer.system.arguments import duration, fraction, positive, seed, size
 from renderer.system.files import resolve
 
-MAX_PAIRS = 1000  # the exact test counts 2^pairs sign patterns in float64
+MAX_PAIRS = 1000  # the exact test counts 2^pairs sign patterns in float64, whose largest number is 2^1024
 
 
 def command(args: argparse.Namespace) -> int:
     """Runs `rayfold bench ACTION`; returns the exit code."""
-    _check_repository(args)
+    _complete(args)
     function: Callable[[argparse.Namespace], int] = resolve_name(f"renderer.bench.{ACTIONS[args.action].function}")
     return function(args)
 
@@ -67,10 +67,11 @@ def _pairs(text: str) -> int:
     return positive(text)
 
 
-def _check_repository(args: argparse.Namespace) -> None:
-    """Sets the default of --repo; UserError for a repository without cases, unless a command is timed."""
+def _complete(args: argparse.Namespace) -> None:
+    """Completes --repo and --by; UserError for a repository without cases, unless --command names what is timed."""
     program = getattr(args, "program", None)
-    for script in () if program else filter(re.compile(r"\.py(::|$)").search, getattr(args, "cases", ())):
+    scripts = [] if program else [name for name in getattr(args, "cases", ()) if re.search(r"\.py(::|$)", name)]
+    for script in scripts:
         line = f'--command "python {script}" times it, --command "pytest {script}" its tests that call benchmark(...)'
         raise UserError(f"bench {args.action} {script}: is no case; {line}, by this program's plugin of pytest")
     if "repo" in args and args.repo is None:
@@ -89,7 +90,7 @@ def _check_repository(args: argparse.Namespace) -> None:
     if not program and getattr(args, "by", "time") == "instructions":
         raise UserError("--by instructions: wants --command; of cases the time or the memory decides")
     if getattr(args, "by", "time") == "memory":
-        args.by = "peak memory"
+        args.by = "peak memory"  # the quantity's name in records: QUANTITIES in experiment.py
     if program and getattr(args, "cases", None):
         raise UserError("--command is timed as a whole; cases are not named beside it")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from renderer.bench import MAX_PAIRS
 from renderer.bench.answer import compute_verdicts, print_verdicts
 from renderer.bench.command_runner import CommandRunner
+from renderer.bench.counting import measure_nothing
 from renderer.bench.experiment import read_experiment
 from renderer.bench.machine import git
 from renderer.bench.runner import ExperimentOptions, Runner, head_of
@@ -26,7 +27,7 @@ from renderer.host import is_running
 from renderer.paths import A_CHECKOUT, PACKAGE
 from renderer.plain import Json
 
-# Author of a temporary commit, to which no branch refers.
+# Author of the temporary commit of a working tree's changes.
 IDENTITY = ("-c", "user.name=rayfold", "-c", "user.email=rayfold@localhost")
 
 
@@ -39,6 +40,7 @@ def ab(args: argparse.Namespace) -> int:
     options, head_ref, dirty = ExperimentOptions.from_arguments(args), getattr(args, "head", None), False
     if args.program and not head_ref:
         dirty = bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
+        # `git stash create` makes a commit of the changes, to which no branch refers, and leaves the files as they are.
         head_ref = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
     with ExitStack() as stack:
         base, base_sha = stack.enter_context(worktree(args.repo, getattr(args, "base", None) or str(head_ref), "base"))
@@ -74,7 +76,7 @@ def reanalyze(args: argparse.Namespace) -> int:
     if not all(type(count) is int and 1 <= count <= MAX_PAIRS for count in counts):
         raise InputError(f"{args.file}: its header does not say how many pairs there were to be")
     rule = DecisionRule(counts[0], counts[1], args.alpha, args.min_effect)
-    verdicts = compute_verdicts(experiment, experiment.names(), rule, lambda stage, names, pairs: None)
+    verdicts = compute_verdicts(experiment, experiment.names(), rule, measure_nothing)
     return print_verdicts(experiment, verdicts, rule, args.json, args.fail_on_undecided)
 
 
@@ -97,7 +99,7 @@ def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
         raise UserError(f"bench ab: compares commits, which takes {A_CHECKOUT}; or time any command by --command LINE")
     sha = commit_hash(tree, ref)
     for folder in (tree / ".bench").glob("*-*"):
-        owner = folder.name.rpartition("-")[2]
+        owner = folder.name.rpartition("-")[2]  # the id of the process that made the worktree: see `path`
         if owner.isdigit() and not is_running(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)
     path = tree / ".bench" / f"{arm}-{sha[:12]}-{os.getpid()}"

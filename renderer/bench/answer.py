@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from renderer.bench import MAX_PAIRS
-from renderer.bench.counting import Measure, judge_counts
+from renderer.bench.counting import Measure, judge_counts, measure_nothing
 from renderer.bench.experiment import Experiment, shown_label
 from renderer.bench.verdict import DecisionRule, Verdict, decide
 from renderer.plain import Json
@@ -103,15 +103,17 @@ def deciding_label(verdict: Verdict, counts: Json) -> str:
     """The label of a case for the exit code: by its instructions where its time is UNDECIDED.
 
     A program that waits becomes slower by the clock alone: where the time's whole interval is above 0, instructions
-    that are not more decide nothing. `counts` is the case's part of count_facts().
+    that are not more decide nothing. `counts` is the case's entry of count_facts().
     """
-    counted: str = counts.get("instructions", {}).get("verdict", verdict.label)
-    return counted if verdict.label == "UNDECIDED" and (counted == "SLOWER" or verdict.low <= 0) else verdict.label
+    if verdict.label != "UNDECIDED" or "instructions" not in counts:
+        return verdict.label
+    counted: str = counts["instructions"]["verdict"]
+    return counted if counted == "SLOWER" or verdict.low <= 0 else verdict.label
 
 
 def count_facts(experiment: Experiment, names: list[str], rule: DecisionRule) -> Json:
     """The verdicts of counts that were measured, as JSON: case -> quantity -> verdict, percent, interval, pairs."""
-    counted = judge_counts(experiment, names, rule, lambda stage, names, pairs: None)
+    counted = judge_counts(experiment, names, rule, measure_nothing)
     return {name: {key: verdict_facts(v) for key, v in quantities.items()} for name, quantities in counted.items()}
 
 

@@ -29,7 +29,7 @@ from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
 from renderer.paths import A_CHECKOUT, PACKAGE, ROOT
 from renderer.pictures import expand_layout, load, open_picture
-from renderer.pictures.picture import AnyPicture
+from renderer.pictures.picture import AnyPicture, Frame, Size
 from renderer.plain import Json, format_ignored
 from renderer.records import dataclass, field
 from renderer.scene.panel_grid import grid
@@ -43,6 +43,7 @@ SOURCE_PATTERNS = {
 }  # a file with such a line is a source of cases; listing does not run it
 MAX_CASES = 1000
 OnError = Callable[[str, Exception], None]
+Plain = Callable[[], object] | tuple[Callable[[], object], dict[str, int]]  # what cases() returns without an import
 
 
 @dataclass
@@ -104,21 +105,18 @@ class BenchTable:
             raise ValueError(f"sweep must have 1 to {MAX_CASES} combinations of values")
 
 
-def _raise(name: str, error: Exception) -> None:
-    raise error
-
-
 def find(
     patterns: list[str],
     gpu: DeviceContext,
     tree: Path = ROOT,
     size: tuple[int, int] | None = None,
-    on_error: OnError = _raise,
+    on_error: OnError | None = None,
 ) -> Iterator[Case]:
     """Yields the cases that match one of the patterns (see matches()), or all cases for no pattern.
 
     Opens the sources that the patterns name, one after another, in the repository `tree`. `size` replaces the size of
-    scenes. Calls on_error(source, error) for a source that cannot be opened. UserError for a pattern without a case.
+    scenes. Calls on_error(source, error) for a source that cannot be opened; without on_error the error is raised.
+    UserError for a pattern without a case.
     """
     known = sources(tree)
     for pattern in patterns:
@@ -129,7 +127,7 @@ def find(
 
 
 def _find_each(
-    patterns: list[str], known: dict[str, Path], gpu: DeviceContext, size: tuple[int, int] | None, on_error: OnError
+    patterns: list[str], known: dict[str, Path], gpu: DeviceContext, size: Size | None, on_error: OnError | None
 ) -> Iterator[Case]:
     """Yields the cases of find(), and raises UserError after the last case if a pattern matched none."""
     unseen = patterns  # patterns that no case has matched yet
@@ -141,6 +139,8 @@ def _find_each(
             cases = scene_cases(path, gpu, size) if path.suffix == ".toml" else kernel_cases(path, gpu)
             check_unique_names(cases)
         except Exception as error:  # noqa: BLE001  (reported or raised by the caller)
+            if on_error is None:
+                raise
             on_error(source, error)
             unseen = [pattern for pattern in unseen if pattern not in wanted]
             continue
@@ -217,7 +217,7 @@ class Processor:
         return time.process_time() - began
 
 
-def plain_case(name: str, function_or_pair: Any) -> Case:
+def plain_case(name: str, function_or_pair: Plain) -> Case:
     """The case of a function, or of one and a dict of counters; bytes and arrays that it returns are compared."""
     function, counters = function_or_pair if isinstance(function_or_pair, tuple) else (function_or_pair, {})
 
@@ -251,7 +251,7 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
         rectangles = grid(len(panels), shape, scene.settings.columns, scene.settings.gap)
     cases: list[Case] = []
     for panel, rectangle in zip(panels, rectangles, strict=True):
-        picture = cache(lambda panel=panel: open_picture(panel, gpu))
+        picture = cache(lambda panel=panel: open_picture(panel, gpu))  # opened by the first draw, for all its cases
         settings = panel.settings
         for key, value in table.set.items():
             settings = replace_in_file(settings, key, value, f"{context}: set: {key}", path.parent)
@@ -294,7 +294,7 @@ class SceneRun:
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
 
-    def run(self) -> Any:
+    def run(self) -> Frame:
         """Draws the frames of one run without waiting; returns the last."""
         for _ in range(self.frames):
             frame = self.picture().draw(self.settings, self.size, 0.0)

@@ -36,7 +36,8 @@ class CommandRunner(Runner):
     preparing = "the command runs"
 
     def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
-        self._commands: dict[str, tuple[list[str], str]] = {}  # case -> words, and the name that the command reports
+        # Words of the command by case, and the name under which it reports the case; "" for a command timed as a whole.
+        self._commands: dict[str, tuple[list[str], str]] = {}
         super().__init__(options, trees, refs)
 
     def _list_cases(self) -> list[str]:
@@ -48,19 +49,10 @@ class CommandRunner(Runner):
         for arm in ARMS if options.setup else ():
             launch(split_command(str(options.setup), "--setup"), self._trees[arm])
         for line in expand_parameters(str(options.program), options.parameter):
-            words, reported = split_command(line, "--command"), Json()
+            words = split_command(line, "--command")
             name_interpreter(words[0])
-            failures: dict[str, UserError] = {}
-            for arm in reversed(ARMS):  # the head always, and the base if the head fails
-                for _ in range(max(options.warmup, arm == "head" or bool(failures))):
-                    try:
-                        took = launch(words, self._trees[arm])
-                        slowest = max(slowest, took["cpu_ns"])
-                        reported = took["cases"] if arm == "head" else reported
-                    except UserError as error:
-                        failures[arm] = error  # the failure of one arm alone is reported by the measured processes
-            if len(failures) == len(ARMS):
-                raise UserError(f"--command: fails in both commits: {failures['head']}")
+            reported, cpu_ns = self._warm_up(words)
+            slowest = max(slowest, cpu_ns)
             more = f" ({line})" if options.parameter else ""
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
             if cases:
@@ -76,6 +68,26 @@ class CommandRunner(Runner):
         if unknown := [case for case in options.cases if case not in self._commands]:
             raise UserError(f"--case {unknown[0]}: the command reports {', '.join(self._commands)}")
         return options.cases or list(self._commands)
+
+    def _warm_up(self, words: list[str]) -> tuple[Json, int]:
+        """Runs the command untimed in both trees; returns the cases of the head and the slowest run's cpu_ns.
+
+        UserError if it fails in both. The failure of one arm alone is reported by the measured processes.
+        """
+        reported, slowest, failures = Json(), 0, dict[str, UserError]()
+        for arm in reversed(ARMS):
+            # The head runs once at least, to report its cases; the base too if the head fails.
+            least = 1 if arm == "head" or failures else 0
+            for _ in range(max(self._options.warmup, least)):
+                try:
+                    took = launch(words, self._trees[arm])
+                    slowest = max(slowest, took["cpu_ns"])
+                    reported = took["cases"] if arm == "head" else reported
+                except UserError as error:
+                    failures[arm] = error
+        if len(failures) == len(ARMS):
+            raise UserError(f"--command: fails in both commits: {failures['head']}")
+        return reported, slowest
 
     def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random, stage: str) -> dict[str, Json]:
         """Times or counts the command in both trees; records by arm."""

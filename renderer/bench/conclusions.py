@@ -13,13 +13,14 @@ import numpy as np
 
 from renderer.bench import MAX_PAIRS
 from renderer.bench.answer import compute_verdicts, count_facts, deciding_label, shown_interval, ways_to_decide
+from renderer.bench.counting import measure_nothing
 from renderer.bench.experiment import Experiment, case_of_command, shown_label
 from renderer.bench.verdict import DecisionRule, Verdict, minimum_detectable_effect
 from renderer.pages.page import table
-from renderer.plain import printable
+from renderer.plain import Json, printable
 
 LABELS = ("SLOWER", "INVALID", "UNDECIDED", "FASTER", "SAME")  # worst first
-LIMITS = DecisionRule()
+LIMITS = DecisionRule()  # the defaults, for files that do not say theirs
 MAX_SIMULATED = 100  # --max-pairs up to which the power of a test is simulated, in 0.2 s for a case
 COLUMNS = ("verdict", "case", "change", "99 % interval", "pairs", "counts", "counters of a run", "what to do next")
 COLORS = {"SLOWER": "#c0392b", "INVALID": "#c0392b", "UNDECIDED": "#7f7f7f"}  # badges of other verdicts are green
@@ -47,34 +48,41 @@ def conclude(experiment: Experiment) -> list[Conclusion]:
     """The conclusions of an experiment, worst first, by the limits with which it was last judged."""
     names = [name for name in experiment.names() if not experiment.skipped(name)]
     rule = _rule(experiment)
-    verdicts = compute_verdicts(experiment, names, rule, lambda stage, names, pairs: None)
+    verdicts = compute_verdicts(experiment, names, rule, measure_nothing)
     counts = count_facts(experiment, list(verdicts), rule)
-    out = []
-    for name, verdict in verdicts.items():
-        change = interval = ""
-        if verdict.label != "INVALID":
-            change = f"{verdict.percent:+.2f} % of the {experiment.by}"
-            interval = shown_interval(verdict).replace("%", " %")
-        increases = experiment.counter_increases(name)
-        rose = ", ".join(f"{counter} {base} -> {head}" for counter, (base, head) in increases.items())
-        has_counters = any(row.get("counters") for row in experiment.processes(name))
-        counters = rose or ("not more" if has_counters else "not counted")
-        advice = _advice(experiment, name, verdict, rule)
-        if rose:
-            advice = f"a counter rose, which fails the experiment whatever the time; {advice}"
-        texts = [f"{quantity} {shown_label(quantity, fact['verdict'])} {fact['percent']:+.2f} %"
-                 for quantity, fact in counts[name].items() if quantity != experiment.by]  # fmt: skip
-        if (decided := deciding_label(verdict, counts[name])) != verdict.label:
-            what = "fail" if decided == "SLOWER" else "pass"
-            advice = f"its instructions decide, and {what} the experiment; {advice}"
-        counted = ", ".join(texts) or "not counted"
-        case = f"{str(experiment.header['refs'].get('head'))[:12]}: {name}" if _is_step(experiment) else name
-        out.append(Conclusion(verdict.label, case, change, interval, str(verdict.pairs), counted, counters, advice))
-    return sorted(out, key=lambda row: LABELS.index(row.label))
+    rows = [_conclusion(experiment, name, verdict, counts[name], rule) for name, verdict in verdicts.items()]
+    return sorted(rows, key=lambda row: LABELS.index(row.label))
+
+
+def _conclusion(experiment: Experiment, name: str, verdict: Verdict, counts: Json, rule: DecisionRule) -> Conclusion:
+    """The conclusion of a case; `counts` is its entry of count_facts()."""
+    change = interval = ""
+    if verdict.label != "INVALID":
+        change = f"{verdict.percent:+.2f} % of the {experiment.by}"
+        interval = shown_interval(verdict).replace("%", " %")
+    increases = experiment.counter_increases(name)
+    rose = ", ".join(f"{counter} {base} -> {head}" for counter, (base, head) in increases.items())
+    has_counters = any(row.get("counters") for row in experiment.processes(name))
+    advice = _advice(experiment, name, verdict, rule)
+    if rose:
+        advice = f"a counter rose, which fails the experiment whatever the time; {advice}"
+    if (decided := deciding_label(verdict, counts)) != verdict.label:
+        what = "fail" if decided == "SLOWER" else "pass"
+        advice = f"its instructions decide, and {what} the experiment; {advice}"
+    counted = [f"{quantity} {shown_label(quantity, fact['verdict'])} {fact['percent']:+.2f} %"
+               for quantity, fact in counts.items() if quantity != experiment.by]  # fmt: skip
+    counts_text = ", ".join(counted) or "not counted"
+    counters = rose or ("not more" if has_counters else "not counted")
+    case = f"{str(experiment.header['refs'].get('head'))[:12]}: {name}" if _is_step(experiment) else name
+    return Conclusion(verdict.label, case, change, interval, str(verdict.pairs), counts_text, counters, advice)
 
 
 def _rule(experiment: Experiment) -> DecisionRule:
-    """The rule of the experiment's header and of its last line with verdicts, as far as these hold valid numbers."""
+    """The rule by which an experiment was last judged; LIMITS stand for numbers that are missing or not valid.
+
+    Its header has the numbers of pairs, its last line with verdicts the others. `midpoint` (verdict.py) is not 0 for a
+    step of `bench find`.
+    """
     settings, answer = experiment.header.get("settings", {}), experiment.answer
     pairs, most = settings.get("pairs"), settings.get("max_pairs")
     if type(pairs) is not int or type(most) is not int or not 1 <= pairs <= most <= MAX_PAIRS:

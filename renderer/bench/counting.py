@@ -62,6 +62,10 @@ class Counter(NamedTuple):
 NO_COUNTER = Counter()
 
 
+def measure_nothing(stage: str, names: list[str], pairs: int) -> None:
+    """The Measure of an experiment that is over: its verdicts follow from the pairs in its file."""
+
+
 def find_counter(choice: str) -> Counter:
     """The counter that --counts names, or with `auto` the first that works; UnavailableError for one that does not."""
     if choice == "none":
@@ -164,18 +168,18 @@ def judge_counts(
     of the cases), and again after twice as many where the `decisive` quantity is undecided. Each quantity has at most
     rule.alpha false alarms in a whole run. Counts are judged at rule.min_effect / FINER, memory at rule.min_effect.
     """
-    first = FIRST_PAIRS + (max(1, len(names)) - 1).bit_length()
+    first = FIRST_PAIRS + (max(1, len(names)) - 1).bit_length()  # Holm's correction halves alpha at each doubling
     verdicts: dict[str, dict[str, Verdict]] = {name: {} for name in names}
-    for multiple, part in LOOKS:
+    for multiple, alpha_part in LOOKS:
         left = [n for n in names if decisive not in verdicts[n] or verdicts[n][decisive].label == "UNDECIDED"]
         measure("count", left, multiple * first)
         for quantity in QUANTITIES:
             is_memory = quantity.endswith("memory")
             values = {name: experiment.count_differences(name, quantity)[: multiple * first] for name in names}
             effect = rule.min_effect if is_memory else rule.min_effect / FINER
-            for name, verdict in judge(
-                values, part * rule.alpha / 2, effect, rule.midpoint * (quantity == decisive)
-            ).items():
+            midpoint = rule.midpoint if quantity == decisive else 0.0
+            alpha = alpha_part * rule.alpha / 2  # half for SLOWER, half for FASTER
+            for name, verdict in judge(values, alpha, effect, midpoint).items():
                 if quantity not in verdicts[name] or verdicts[name][quantity].label == "UNDECIDED":
                     verdicts[name][quantity] = verdict
     return verdicts

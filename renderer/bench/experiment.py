@@ -25,7 +25,8 @@ from renderer.system.files import read_json_lines
 ARMS = ("base", "head")
 STAGES = ("screen", "confirm", "count")
 QUANTITIES = ("instructions", "cycles", "cache misses", "peak memory", "device memory")  # keys of a process's "counts"
-LIMITS = ("pairs", "max_pairs")  # settings that may change while an experiment goes on
+LIMITS = ("pairs", "max_pairs")  # settings that may change when an experiment is resumed
+CLOCKS = {"wall": ("wall_ns",), "device": ("wall_ns", "device_ns"), "cpu": ("wall_ns", "cpu_ns")}  # clock -> times
 SAME_HOST = ("cpu", "cores", "os")  # keys of the header's "host" that must agree for an experiment to resume
 
 
@@ -57,7 +58,7 @@ class Experiment:
 
         A pair is complete if one attempt has the times of both arms and the machine was not throttled meanwhile.
         """
-        attempts: dict[tuple[Any, ...], dict[str, Json]] = {}
+        attempts: dict[tuple[int, int], dict[str, Json]] = {}  # (pair, attempt) -> arm -> row
         for row in self.processes(case, stage):
             attempts.setdefault((row["pair"], row["attempt"]), {})[row["arm"]] = row
         return {
@@ -69,7 +70,7 @@ class Experiment:
 
     def differences(self, case: str, stage: str) -> np.ndarray:
         """Returns log(head's time / base's time) of each complete pair, shape (pairs,)."""
-        return np.array([log_ratio(**arms) for arms in self.pairs(case, stage).values()])
+        return np.array([log_ratio(arms["base"], arms["head"]) for arms in self.pairs(case, stage).values()])
 
     @property
     def by(self) -> str:
@@ -176,23 +177,25 @@ def open_experiment(path: Path | None, header: Json) -> Experiment:
     known = read_experiments(path) if path and os.path.exists(path) and path.stat().st_size else []
     for other in known:
         refs, settings = _identity(other.header)
-        is_step = refs == header["refs"] or header["settings"]["action"] == "find"
-        if not is_step or settings != _identity(header)[1]:
-            key = "settings" if is_step else "refs"
+        may_differ = header["settings"]["action"] == "find"  # its steps compare different commits
+        if refs != header["refs"] and not may_differ or settings != _identity(header)[1]:
+            key = "settings" if may_differ or refs == header["refs"] else "refs"
             raise UserError(f"-o {path}: holds another experiment: its {key} differ; name another file")
         for key in SAME_HOST:
             if dict(other.header.get("host") or {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
-    same = [experiment for experiment in known if experiment.header["refs"] == header["refs"]]
-    experiment = same[0] if same else Experiment(header)
-    last, experiment.header, experiment.file = known[-1].header if known else {}, header, file
+    # Rows belong to the last header above them, so the file gets `header` unless that is its last one.
+    last = known[-1].header if known else {}
     if any(last.get(key) != header[key] for key in ("refs", "settings")):
         file.add(header)
+    same = [experiment for experiment in known if experiment.header["refs"] == header["refs"]]
+    experiment = same[0] if same else Experiment(header)
+    experiment.header, experiment.file = header, file
     return experiment
 
 
 def _identity(header: Json) -> tuple[Json, Json]:
-    """The commits and the settings that make an experiment what it is."""
+    """The commits and the settings by which an experiment is known again: all of its header but LIMITS."""
     return header["refs"], {key: value for key, value in header.get("settings", {}).items() if key not in LIMITS}
 
 
@@ -203,22 +206,24 @@ def read_experiment(path: Path) -> Experiment:
 
 def read_experiments(path: Path) -> list[Experiment]:
     """Reads the experiments of a file, without malformed rows; InputError if no line is a header."""
-    rows, found = read_json_lines(path), dict[str, Experiment]()
-    for row in [*filter(is_header, rows)][:1] + rows:  # rows above the first header are its own, too
+    rows = read_json_lines(path)
+    first = next(filter(is_header, rows), None)
+    if first is None:
+        raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
+    experiments: dict[str, Experiment] = {}  # by _identity(), in the order of their last headers
+    for row in [first, *rows]:  # rows above the first header belong to its experiment, too
         if is_header(row):
             key = json.dumps(_identity(row), sort_keys=True)
-            last = found[key] = found.pop(key, Experiment(row))  # in the order of their last headers
+            last = experiments[key] = experiments.pop(key, Experiment(row))
             last.header = row
-        elif found and _is_valid(row):
+        elif _is_valid(row):
             last.rows.append(row)
-        if found and isinstance(row.get("verdict"), dict):
+        if isinstance(row.get("verdict"), dict):
             last.answer = row["verdict"]
-        for experiment in found.values():
+        for experiment in experiments.values():
             if is_name(row.get("found")) and experiment.header["refs"].get("head") == row.get("head"):
                 experiment.found = row["found"]
-    if not found:
-        raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
-    return [*found.values()]
+    return [*experiments.values()]
 
 
 def is_header(row: Json) -> bool:
@@ -263,7 +268,5 @@ def _is_valid(row: Json) -> bool:
         return False
     if row.keys() & {"crash", "missing"} or row["stage"] == "count" and "counts" in row and "wall_ns" not in row:
         return True
-    clocks = {"wall": ("wall_ns",), "device": ("wall_ns", "device_ns"), "cpu": ("wall_ns", "cpu_ns")}.get(
-        str(row.get("clock")), ()
-    )
-    return bool(clocks) and all(row.get(key) and are_positive_integers(row[key]) for key in clocks)
+    times = CLOCKS.get(str(row.get("clock")), ())
+    return bool(times) and all(row.get(key) and are_positive_integers(row[key]) for key in times)

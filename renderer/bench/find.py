@@ -29,7 +29,7 @@ def find(args: argparse.Namespace) -> int:
         raise UserError("bench find: wants --case CASE or --command LINE")
     args.cases = [args.case] if args.case else []
     if args.by == "time":
-        args.counts = "none"
+        args.counts = "none"  # only the quantity that decides is measured
     options = ExperimentOptions.from_arguments(args)
     with worktree(args.repo, args.base, "base") as (base, base_sha):
         between = f"{base_sha}..{commit_hash(args.repo, args.head)}"
@@ -39,7 +39,7 @@ def find(args: argparse.Namespace) -> int:
 
         def judge(sha: str, midpoint: float) -> Verdict:
             with worktree(args.repo, sha, "head") as (head, _sha):
-                refs = {"base": base_sha, "head": sha, "dirty": False}
+                refs = {"base": base_sha, "head": sha, "dirty": False}  # dirty: with uncommitted changes
                 step = replace(options, rule=replace(options.rule, midpoint=midpoint))
                 verdicts = open_runner(step, {"base": base, "head": head}, refs).verdicts()
             if len(verdicts) != 1:
@@ -61,7 +61,7 @@ def bisect(commits: list[str], judge: Callable[[str, float], Verdict]) -> tuple[
     verdicts = {commits[-1]: judge(commits[-1], 0.0)}
     if verdicts[commits[-1]].label in ("SAME", "FASTER"):
         return [], verdicts
-    fast, slow = -1, len(commits) - 1
+    fast, slow = -1, len(commits) - 1  # indices of the last fast and the first slow commit known; -1 is the base
     while slow - fast > 1 and verdicts[commits[slow]].label == "SLOWER":
         middle = (fast + slow) // 2
         verdicts[commits[middle]] = judge(commits[middle], verdicts[commits[-1]].shift / 2)
@@ -75,9 +75,13 @@ def bisect(commits: list[str], judge: Callable[[str, float], Verdict]) -> tuple[
     return commits[fast + 1 : slow + 1], verdicts
 
 
+def _is_found(left: list[str], verdicts: dict[str, Verdict]) -> bool:
+    return len(left) == 1 and verdicts[left[0]].label == "SLOWER"
+
+
 def _found(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> str:
     """The commit that was found, or what is left, as a line of text."""
-    if len(left) == 1 and verdicts[left[0]].label == "SLOWER":
+    if _is_found(left, verdicts):
         return printable(f"first slower commit: {_title(args, left[0])}", MAX_NAME)
     return f"undecided among {len(left)} commits up to {left[-1][:12]}" if left else "the head is not slower"
 
@@ -88,12 +92,12 @@ def _title(args: argparse.Namespace, sha: str) -> str:
 
 def print_answer(args: argparse.Namespace, left: list[str], verdicts: dict[str, Verdict]) -> int:
     """Prints the commits that are left and the verdicts of the steps; returns the exit code."""
-    is_found = len(left) == 1 and verdicts[left[0]].label == "SLOWER"
+    is_found = _is_found(left, verdicts)
     steps = {sha: verdict_facts(v) | {"reason": v.reason} for sha, v in verdicts.items()}
     if args.json:
         print(json.dumps({"commit": left[0] if is_found else None, "range": left, "steps": steps}))
     else:
-        head, *_ = verdicts.values()
+        head = next(iter(verdicts.values()))  # judged first, with the midpoint 0
         for sha, v in verdicts.items():
             change = f"{v.percent:+6.2f}% of the {args.by} ({shown_interval(v)})"
             limit = f"judged by half of the head's slowdown, {replace(v, shift=head.shift / 2).percent:+.2f}% "

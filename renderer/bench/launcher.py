@@ -2,10 +2,10 @@
 
     python -I -S launcher.py REPORT.json EVENTS COMMAND ...
 
-It imports no other module of the program. `bench ab --command` starts it for each process that it measures, because the
-system's peak of a child includes the memory of the process that started it: this one is small. EVENTS is a list with
-commas, of names in EVENTS, or empty. An event counts in user mode, in the command and all processes that it starts.
-perf_event_open(2).
+It imports nothing of the program but renderer.host. `bench ab --command` starts it for each process that it measures,
+because the system's peak of a child includes the memory of the process that started it: this one is small. EVENTS is a
+list with commas, of names in EVENTS, or empty. An event counts in user mode, in the command and all processes that it
+starts. perf_event_open(2).
 """
 
 import ctypes

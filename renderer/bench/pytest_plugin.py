@@ -8,15 +8,16 @@ place of pytest-benchmark, and where pytest-benchmark is absent. Every other run
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
 SHORTEST_ROUND = 100_000  # ns: a faster function is called several times in a round
 MAX_ROUNDS = 1000
 PER_CALLS = 1000  # calls that one time covers: a whole number of ns is then precise enough for the fastest functions
-Function = Callable[..., Any]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Benchmark:
@@ -29,7 +30,7 @@ class Benchmark:
         self.wall_ns: list[int] = []
         self.cpu_ns: list[int] = []
 
-    def __call__(self, function: Function, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Times rounds of function(*args, **kwargs) for `seconds`, one at least; returns the result."""
         iterations = 1
         while self._round(function, args, kwargs, iterations)[1] < SHORTEST_ROUND and self.seconds:
@@ -43,15 +44,15 @@ class Benchmark:
 
     def pedantic(
         self,
-        target: Function,
-        args: Any = (),
-        kwargs: Any = None,
-        setup: Function | None = None,
-        teardown: Function | None = None,
+        target: Callable[..., T],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+        setup: Callable[[], tuple[Sequence[object], Mapping[str, object]] | None] | None = None,
+        teardown: Callable[..., object] | None = None,
         rounds: int = 1,
         warmup_rounds: int = 0,
         iterations: int = 1,
-    ) -> Any:
+    ) -> T:
         """Times exactly these rounds after the warm-up; setup() may return the args and kwargs of a round."""
         kwargs = kwargs or {}
         for _ in range(warmup_rounds + rounds):
@@ -63,7 +64,9 @@ class Benchmark:
         self.wall_ns, self.cpu_ns = self.wall_ns[warmup_rounds:], self.cpu_ns[warmup_rounds:]
         return result
 
-    def _round(self, function: Function, args: Any, kwargs: Any, iterations: int) -> tuple[Any, int]:
+    def _round(
+        self, function: Callable[..., T], args: Sequence[object], kwargs: Mapping[str, object], iterations: int
+    ) -> tuple[T, int]:
         """The result of the last call, and the ns of the round."""
         cpu, began = time.process_time_ns(), time.perf_counter_ns()
         for _ in range(iterations):

@@ -4,9 +4,9 @@ Rows are appended one by one, so that a killed run loses at most the line that i
 """
 
 import json
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 from renderer.errors import UserError
 from renderer.plain import Json, is_finite_number
@@ -28,7 +28,7 @@ class RecordFile:
         if path is not None:
             check_output(path, appends=True)
             with suppress(OSError), open(path, "rb") as file:
-                if path.is_file() and file.read(1) not in b"{":
+                if path.is_file() and file.read(1) not in (b"", b"{"):
                     raise UserError(f"-o {path}: holds no records of a bench; name another file")
             self._claim.enter_context(claimed(path))
 
@@ -36,6 +36,16 @@ class RecordFile:
         """Appends a row; DiskFullError if there is no room."""
         if self.path is not None:
             append_line(self.path, json.dumps(row))
+
+
+def case_name(case: str) -> str:
+    """The name of a record's case without its subsystem, the first component."""
+    return case.partition("/")[2] or case
+
+
+def latest_records(rows: Iterable[Json]) -> list[Json]:
+    """The last record of each case."""
+    return list({row["case"]: row for row in rows}.values())
 
 
 def is_count(value: object, low: int = 0) -> bool:
@@ -48,7 +58,7 @@ def are_positive_integers(values: object) -> bool:
     return isinstance(values, list) and all(is_count(value, 1) for value in values)
 
 
-def is_rate(value: Any) -> bool:
+def is_rate(value: object) -> bool:
     """True if a value read from a file is between 1e-30 and 1e30, so that products of a few do not overflow."""
     return is_finite_number(value) and 1e-30 < value < 1e30
 

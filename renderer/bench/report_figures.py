@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from renderer.bench.records import case_name, latest_records
 from renderer.pages.plot import PaperFigure, Plot
 from renderer.paths import ASSETS
 from renderer.plain import Json
@@ -17,9 +18,11 @@ from renderer.scene.schema import from_table
 from renderer.system.files import read_toml
 
 Series = dict[str, tuple[float | None, ...]]  # values by name, one for each x
+Groups = list[tuple[str, list[Json]]]  # the title of each plot of a figure, and the last record of each case in it
 PRECISION = re.compile(r"float(16|32|64)")
 PARAMETER = re.compile(r"([^/=]+)=(-?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[-+]?[0-9]{1,2})?)")
 SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
+DEPTHS = ("depth", "max_depth")  # keys whose numbers are depths of rays
 MAX_SERIES, MAX_ROWS, MAX_POINTS = 7, 24, 64
 LOG_RANGE = 50  # largest rate / smallest rate, above which the axis of rates is logarithmic
 VENDOR = {"vendor's product": "product", "a product of as many operations": "product of as many operations"}
@@ -68,7 +71,7 @@ def subsystem_name(row: Json) -> str:
 
 
 def short_device(device: str) -> str:
-    """Returns a device's name for titles, without API, index and bus."""
+    """Returns a device's name for titles, without API, index and bus: NVIDIA H200 of "NVIDIA H200 (cuda:0)"."""
     name = re.sub(r"^pthread-(\w+-)*?(?=[A-Z])| \((opencl|cuda)(:\d+)+\)$|/PCIe.*$", "", device)
     return name[:48] or "unknown device"
 
@@ -82,20 +85,23 @@ def peer_name(row: Json) -> str:
 
 
 def subsystem_figures(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
-    """Yields the figures of one subsystem: curves over a parameter, bars, costs by depth, and rates by commit."""
+    """Yields the figures of one subsystem: curves over a parameter, bars, costs by depth, and rates by commit.
+
+    The rows of a figure are records with further keys: precision, and series and x for a curve or name for bars.
+    """
     curves: dict[tuple[str, str], list[Json]] = defaultdict(list)
     bars: list[Json] = []
-    families = defaultdict(set)
+    families = defaultdict(set)  # the numbers of the cases that differ only in a parameter: three make a curve
     for row in records:
-        if parameter := _parameter(row["case"]):
-            families[parameter[0], parameter[1], row["unit"]].add(parameter[2])
+        name, key, number = _parameter(row["case"])
+        families[name, key, row["unit"]].add(number)
     for row in records:
-        parameter, precision = _parameter(row["case"]), PRECISION.search(row["case"])
+        (name, key, number), precision = _parameter(row["case"]), PRECISION.search(row["case"])
         row = row | {"precision": precision[0] if precision else ""}
-        if parameter and len(families[parameter[0], parameter[1], row["unit"]]) >= 3:
-            curves[parameter[1], row["unit"]].append(row | {"series": _rest(parameter[0]), "x": parameter[2]})
+        if key and len(families[name, key, row["unit"]]) >= 3:
+            curves[key, row["unit"]].append(row | {"series": case_name(name), "x": number})
         else:
-            bars.append(row | {"name": _rest(row["case"])})
+            bars.append(row | {"name": case_name(row["case"])})
     for (key, unit), rows in curves.items():
         yield from _curves(subsystem, key, unit, rows)
     for (unit,), rows in grouped(bars, "unit").items():
@@ -104,26 +110,14 @@ def subsystem_figures(subsystem: str, records: list[Json]) -> Iterator[ReportFig
     yield from _history(subsystem, records)
 
 
-def _parameter(case: str) -> tuple[str, str, float] | None:
-    """Splits a case's name NAME/KEY=NUMBER into (NAME, KEY, NUMBER); None for other names."""
+def _parameter(case: str) -> tuple[str, str, float]:
+    """Splits a case's name NAME/KEY=NUMBER into (NAME, KEY, NUMBER); other names have the KEY ""."""
     name, _, last = case.rpartition("/")
     match = PARAMETER.fullmatch(last)
-    return (name, match[1], float(match[2])) if match and name else None
+    return (name, match[1], float(match[2])) if match and name else (case, "", 0.0)
 
 
-def _rest(case: str) -> str:
-    """Returns the case's name without its subsystem."""
-    return case.partition("/")[2] or case
-
-
-def _latest(rows: Iterable[Json]) -> list[Json]:
-    """Returns the last record of each case."""
-    return list({row["case"]: row for row in rows}.values())
-
-
-def _split(
-    subsystem: str, rows: list[Json], key: str, most: int
-) -> Iterator[tuple[str, list[Json], list[tuple[str, list[Json]]]]]:
+def _split(subsystem: str, rows: list[Json], key: str, most: int) -> Iterator[tuple[str, list[Json], Groups]]:
     """Yields the name of a figure, its rows, and for each device and precision a title and each case's last record.
 
     One figure, or one for each first component of row[key] if that has more than `most` values.
@@ -134,7 +128,7 @@ def _split(
         parts[f"{subsystem}/{row[key].partition('/')[0]}" if is_large else subsystem].append(row)
     for name, members in parts.items():
         groups = grouped(members, "device", "precision").values()
-        yield name, members, [(_title(latest), latest) for latest in map(_latest, groups)]
+        yield name, members, [(_title(latest), latest) for latest in map(latest_records, groups)]
 
 
 def _is_wide(series: Series) -> bool:
@@ -175,7 +169,7 @@ def _curve_series(rows: list[Json], x: tuple[float, ...], scaling: bool) -> Seri
                 peers[f"{peer_name(row)} ({name})"][row["x"]] = row["rate"] / row["peer"]["ratio"]
     if scaling:
         out["ideal"] = tuple(value / min(x) if min(x) > 0 else None for value in x)
-    short = {name.rpartition(" (")[0] for name in peers}
+    short = {name.rpartition(" (")[0] for name in peers}  # without the case, if each peer was timed beside one case
     for name, rates in peers.items():
         label = name.rpartition(" (")[0] if len(peers) == len(short) else name
         out[label] = tuple(rates.get(value) for value in x)
@@ -198,7 +192,7 @@ def _bars(subsystem: str, unit: str, all_rows: list[Json]) -> Iterator[ReportFig
                 piece = latest[start : start + MAX_ROWS]
                 x, series = _crossed(piece) or _plain(piece)
                 plots.append(Plot(x, series, "", unit, "bars", False, _is_wide(series), title))
-        if (paper := paper_figure(name, "bars")) and paper.unit[-6:] == unit[-6:]:
+        if (paper := paper_figure(name, "bars")) and paper.unit[-6:] == unit[-6:]:  # GFLOP/s and TFLOP/s, for example
             plots.append(paper)
         has_several = len({row["case"] for row in rows}) > 1
         question = f"Which of {name} is the fastest?" if has_several else f"How fast is {name}?"
@@ -239,8 +233,8 @@ def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
 
     A stencil word holds the active-ray bits of 32 rays; an empty word is skipped.
     """
-    named = [(row, _parameter(row["case"])) for row in records]
-    rows = [row | {"family": p[0], "depth": int(p[2])} for row, p in named if p and p[1] in ("depth", "max_depth")]
+    named = [(row, *_parameter(row["case"])) for row in records]
+    rows = [row | {"family": name, "depth": int(number)} for row, name, key, number in named if key in DEPTHS]
     for (family, _device), members in grouped(rows, "family", "device").items():
         by_depth = {row["depth"]: row for row in members if len(row.get("active rays", ())) == row["depth"] > 0}
         depths = tuple(range(1, len(by_depth) + 1))
@@ -271,7 +265,7 @@ def _history(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
         for (case, _), members in grouped(rows, "case", "unit").items():
             rates = {row["commit"][:8] or "unknown": row["rate"] for row in members}
             if len(rates) > 1:
-                cases[_rest(case)] = rates
+                cases[case_name(case)] = rates
                 behind += members
         for start in range(0, len(cases), MAX_ROWS):
             piece = dict(list(cases.items())[start : start + MAX_ROWS])

@@ -9,6 +9,7 @@ import numpy as np
 
 from renderer.bench.conclusions import as_html
 from renderer.bench.experiment import Experiment
+from renderer.bench.records import case_name, latest_records
 from renderer.bench.report_figures import grouped, peer_name, short_device, subsystem_figures, subsystem_name
 from renderer.bench.verdict import shift_and_interval
 from renderer.pages import page
@@ -65,18 +66,17 @@ def headlines(rows: list[Json]) -> list[str]:
     """Returns a sentence for each device: its highest rate, and the best rate relative to a peer."""
     out = []
     for (device,), members in grouped(rows, "device").items():
-        latest = list({row["case"]: row for row in members}.values())
+        latest = latest_records(members)
         unit = max({row["unit"] for row in latest}, key=lambda unit: sum(row["unit"] == unit for row in latest))
         best = max((row for row in latest if row["unit"] == unit), key=lambda row: row["rate"])
-        rest = best["case"].partition("/")[2] or best["case"]
-        text = f"On {short_device(device)} up to {format_number(best['rate'])} {unit} ({rest})"
+        text = f"On {short_device(device)} up to {format_number(best['rate'])} {unit} ({case_name(best['case'])})"
         compared = best if "peer" in best else max(
             (row for row in latest if "peer" in row), key=lambda row: row["peer"]["ratio"], default=None
         )  # fmt: skip
         if compared is best:
             text += f", {best['peer']['ratio']:.3g} times the rate of {peer_name(best)}"
         elif compared is not None:
-            where = compared["case"].partition("/")[2]
+            where = case_name(compared["case"])
             text += f"; at best {compared['peer']['ratio']:.3g} times the rate of {peer_name(compared)} ({where})"
         out.append(f"{text}.")
     return out

@@ -192,7 +192,7 @@ class Runner:
         for _ in range(ATTEMPTS):
             if experiment.skipped(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
                 return
-            attempt = sum(row["pair"] == pair for row in experiment.processes(name, stage))
+            attempt = sum(row["pair"] == pair for row in experiment.processes(name, stage))  # counts rows: 0, 2, 4
             rng = random.Random(f"{self._options.seed}/{stage}/{pair}/{name}/{attempt}")
             arms, hash_seed = list(ARMS), rng.randrange(1 << 32)  # both arms hash texts alike; each attempt differs
             rng.shuffle(arms)

@@ -46,12 +46,13 @@ class Verdict:
 def _counts(ranks: tuple[int, ...]) -> np.ndarray:
     """Counts, for each possible sum of the ranks of positive differences, the sign patterns that give it.
 
-    Ranks may be doubled, to make them whole numbers. There are 2^n patterns for n ranks. float64 counts are exact below
-    2^53 and rounded above.
+    Of the ranks (1, 2, 3): [1, 1, 1, 2, 1, 1, 1], since two patterns, 1 + 2 and 3, give the sum 3. Ranks may be
+    doubled, to make them whole numbers. There are 2^n patterns for n ranks. float64 counts are exact below 2^53 and
+    rounded above.
     """
     counts = np.zeros(sum(ranks) + 1)
     counts[0] = 1
-    for rank in ranks:
+    for rank in ranks:  # a pattern of the ranks so far goes on with this rank's difference negative, or positive
         counts[rank:] += counts[:-rank].copy()
     return counts
 
@@ -93,9 +94,10 @@ def outliers(differences: np.ndarray) -> int:
 
 @cache
 def _critical_rank(n: int) -> int:
-    """Returns the rank of the interval's lower bound among the sorted Walsh averages of n differences, from 1.
+    """Returns the rank k of the interval's lower bound among the sorted Walsh averages of n differences, from 1.
 
-    0: no interval of n differences has the confidence.
+    The interval goes from the k-th smallest to the k-th largest average. It misses the true shift below, or above, with
+    the probability of a rank sum less than k. 0: no interval of n differences has the confidence.
     """
     counts = _counts(tuple(range(1, n + 1)))  # without ties, ranks need not be doubled
     return int(np.searchsorted(np.cumsum(counts) / 2.0**n, (1 - CONFIDENCE) / 2, side="right"))
@@ -103,12 +105,10 @@ def _critical_rank(n: int) -> int:
 
 def holm(ps: list[float]) -> list[float]:
     """Corrects p-values for multiple testing by Holm's step-down method; returns them in the given order."""
-    order = np.argsort(ps)
-    corrected, worst = [0.0] * len(ps), 0.0
-    for position, index in enumerate(order):
-        worst = max(worst, min(1.0, ps[index] * (len(ps) - position)))
-        corrected[index] = worst
-    return corrected
+    order, factors = np.argsort(ps), np.arange(len(ps), 0, -1)  # the smallest p is multiplied by the number of tests
+    corrected = np.empty(len(ps))
+    corrected[order] = np.minimum(np.maximum.accumulate(np.array(ps)[order] * factors), 1.0)
+    return corrected.tolist()
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def decide(
         verdicts |= {name: judged[name] for name in undecided if name in judged}
     changed = {name: verdict for name, verdict in verdicts.items() if verdict.label in ("SLOWER", "FASTER")}
     fresh: Differences = {}
-    left = [] if rule.midpoint else list(changed)
+    left = [] if rule.midpoint else list(changed)  # with a midpoint there is no second stage
     for pairs in rule.looks:
         if not left:
             break

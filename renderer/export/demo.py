@@ -8,7 +8,6 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ def command(args: argparse.Namespace) -> int:
     return 0
 
 
-def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> dict[str, Any]:
+def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> Json:
     """Draw a panel and its caption into the canvas (height, width, 3) uint8; returns device and rate for --json."""
     x, y, width, height = panel.rectangle
     size, scene = (width, height - CAPTION), load(Path(panel.scene))
@@ -89,7 +88,7 @@ def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> dict
     start = time.perf_counter()
     if panel.samples > 1:
         picture.draw(job.settings(), size, 0.0).device.finish()
-        more = int(MESH_SECONDS / (time.perf_counter() - start))
+        more = int(MESH_SECONDS / (time.perf_counter() - start))  # samples that one sample's time leaves room for
         job, start = replace(job, samples=min(max(job.samples, more), 16 * job.samples)), time.perf_counter()
     with Progress(job.samples, panel.text) as progress:
         rendered = render(picture, job, progress)
@@ -99,6 +98,7 @@ def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> dict
     else:
         shown = picture.algorithm(panel.view, scene.settings, size).step(panel.step).pixels
         assert shown is not None
+        # The view has a pixel for each of its elements: enlarged to the panel by the nearest one.
         rows, columns = (np.arange(n) * m // n for n, m in zip((size[1], size[0]), shown.shape, strict=False))
         pixels = shown[rows][:, columns, :3]
     canvas[y : y + size[1], x : x + width] = pixels

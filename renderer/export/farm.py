@@ -15,6 +15,7 @@ from typing import Any
 
 from renderer.errors import UnavailableError, UserError
 from renderer.export.farm_worker import run_task
+from renderer.export.frames import Manifest
 from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
 from renderer.export.plan import ExportPlan, FrameManifest
@@ -95,7 +96,7 @@ def _render_samples(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, 
 
 
 def _chunks(picture: AnyPicture, plan: ExportPlan, settings: Any, samples: int, count: int) -> list[Chunk]:
-    """The picture's samples as at most `count` chunks; UserError if the picture cannot be divided."""
+    """The picture's samples as at most `count` chunks (Picture.chunks); UserError if it cannot be divided."""
     width, height = plan.size
     if plan.options.tile:
         raise UserError(f"--tile {plan.options.tile}: not together with --split samples")
@@ -135,15 +136,9 @@ def render_frames(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, st
     wanted = manifest.to_draw(plan.numbers, plan.options.overwrite)
     common = _common(farm, plan.scene, plan.size, plan.samples)
     common |= {"tile": plan.options.tile, "bit_depth": plan.frame_depth, "transfer": plan.options.transfer}
-    paths = [manifest.file(number) for number in wanted]
-    tasks = [
-        {"kind": "frame", "time": plan.time_of(number), "name": path.name}
-        for number, path in zip(wanted, paths, strict=True)
-    ]
+    tasks = [{"kind": "frame", "time": plan.time_of(number)} for number in wanted]
     samples, work = plan.samples or 0, FarmWork(client, common)
-    for index, answer in work.results(tasks, f"{plan.scene.title}, {len(tasks)} frames"):
-        write_bytes(paths[index], answer["file"])
-        manifest.add(wanted[index], answer["seconds"], answer["device"])
+    for answer in work.write_files(manifest, wanted, tasks, f"{plan.scene.title}, {len(tasks)} frames"):
         samples = answer["samples"]
     manifest.check_written(plan.numbers)
     return samples, work.device or "none: every frame was done"
@@ -163,11 +158,9 @@ def render_light_field_on_farm(
         rounds = [[center], [number for number in wanted if number != center]] if center in wanted else [wanted]
         ev = views.exposure_before(wanted)
         for numbers in rounds:  # the center view comes first: its exposure is used for all views
-            common_task = {"kind": "view", "time": job.time, "ev": ev}
-            tasks = [common_task | {"number": number, "name": array.name(number)} for number in numbers]
-            for index, answer in work.results(tasks, f"{job.scene.title}, {len(tasks)} of {len(wanted)} views"):
-                write_bytes(views.file(numbers[index]), answer["file"])
-                views.add(numbers[index], answer["seconds"], answer["device"])
+            tasks = [{"kind": "view", "time": job.time, "ev": ev, "number": number} for number in numbers]
+            title = f"{job.scene.title}, {len(tasks)} of {len(wanted)} views"
+            for answer in work.write_files(views, numbers, tasks, title):
                 ev, samples = answer["ev"], answer["samples"]
     return samples, work.device or "none: every view was done"
 
@@ -190,6 +183,15 @@ class FarmWork:
                 yield index, answer
                 self._devices.add(answer["device"])
                 progress.advance()
+
+    def write_files(self, manifest: Manifest, numbers: list[int], tasks: list[Json], title: str) -> Iterator[Json]:
+        """Writes and lists the file of each task, whose number in the manifest is in `numbers`; yields its answer."""
+        paths = [manifest.file(number) for number in numbers]
+        named = [task | {"name": path.name} for task, path in zip(tasks, paths, strict=True)]
+        for index, answer in self.results(named, title):
+            write_bytes(paths[index], answer["file"])
+            manifest.add(numbers[index], answer["seconds"], answer["device"])
+            yield answer
 
 
 def results(client: Client, common: Json, tasks: list[Json]) -> Iterator[tuple[int, Json]]:

@@ -10,7 +10,6 @@ import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from renderer.export.frames import file_hash
@@ -46,8 +45,8 @@ def _run_task(common: Json, task: Json) -> Json:
     scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
     samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
     layers = common.get("layers", task.get("name", "").endswith(".exr"))
-    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common.get("tile", 0), layers=layers)
-    job = replace(job, transfer=common.get("transfer", "srgb"))
+    transfer, tile = common.get("transfer", "srgb"), common.get("tile", 0)
+    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], tile, layers=layers, transfer=transfer)
     draw_task = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]]
     with Progress(samples, "") as progress:
         answer = draw_task(picture, job, common, task, progress)

@@ -39,7 +39,7 @@ def export_flames(options: ExportOptions, carry_out: CarryOut) -> int:
     if not is_flame_file(path):
         raise UserError(f"--flame: {path} is no file of flames; allowed are .flame, .flam3")
     entries, _ = read_library(path)
-    shown = [entry.index for entry in entries if entry.keyframe]
+    shown = [entry.index for entry in entries if entry.keyframe]  # an entry that cannot be read has no key frame
     for index in shown:
         check_target(numbered_path(options.output, index), options.force)
     rows = []

@@ -109,7 +109,7 @@ class Manifest:
         self._changed.clear()
         wanted = [number for number in numbers if overwrite or not self.done(number)]
         there = set() if self._force else set(wanted)
-        if self.is_numbered:  # there may be a million frames: look up only those whose files are there
+        if self.is_numbered:  # of a million frames perhaps: only those whose files are in the folder
             form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self.pattern.name))))
             there &= {int(found[1]) for name in os.listdir(self.path.parent) if (found := form.fullmatch(name))}
         paths = {number: path for number in sorted(there) if os.path.lexists(path := self.file(number))}
@@ -123,7 +123,9 @@ class Manifest:
     def _refusal(self, number: int, path: Path, overwrite: bool) -> str:
         """The reason for which a frame must not replace the file at `path`; empty if it may.
 
-        It may if this run wrote the file, or if the file is a listed frame that is torn or was changed: `_changed`.
+        It may replace a whole frame of this scene, if --overwrite says so or the recipe is equal; an empty file; a
+        frame of this run that is not listed yet; and a listed frame that is torn or was changed, which is added to
+        `_changed`, so that to_draw() renames it first.
         """
         row, facts = self._rows.get(number, {}), self._recipe | self.facts(number)
         if self._is_whole(number):
@@ -144,7 +146,7 @@ class Manifest:
         is_listed = row.get("recipe") == self._recipe_hash(number)
         if not path.stat().st_size or has_recipe and is_own(path) and not is_listed:
             return ""
-        if row and (has_recipe or not is_picture(path)):  # torn, or changed by hand: to_draw() keeps it
+        if row and (has_recipe or not is_picture(path)):  # changed by hand, or torn
             self._changed.append(path)
             return ""
         return f"not as {self.path.name} lists it" if row else f"not listed in {self.path.name}"

@@ -63,7 +63,8 @@ def command(args: argparse.Namespace) -> int:
         rows.append({"scene": name} | row)
         if not args.json:
             print(row["output"])
-            note = f"; a {plan.scene.picture} picture is not denoised" if args.denoise > plan.options.denoise else ""
+            is_refused = args.denoise and not plan.options.denoise
+            note = f"; a {plan.scene.picture} picture is not denoised" if is_refused else ""
             print(f"{name}: {row['seconds']:.1f} s on {row['device']}{note}", file=sys.stderr)
     if args.json:
         print(json.dumps({"pictures": rows}))
@@ -87,17 +88,14 @@ def _draw(plan: ExportPlan, overwrite: bool) -> Json | None:
     """Draw the picture unless its file is done; facts for the JSON row, None after Ctrl-C, which leaves no file."""
     start, interrupt = time.monotonic(), InterruptHandler()
     if not overwrite and _is_done(plan):
-        return {"output": str(plan.output), "seconds": 0.0, "device": "none: it was done"} | _digest(plan.output)
+        return _row(plan.output, 0.0, "none: it was done")
     drawn = carry_out(plan, start, interrupt, all_or_nothing=True)
-    if not drawn.is_complete:
-        return None
-    return {"output": str(plan.output), "seconds": time.monotonic() - start, "device": drawn.device} | _digest(
-        plan.output
-    )
+    return _row(plan.output, time.monotonic() - start, drawn.device) if drawn.is_complete else None
 
 
-def _digest(path: Path) -> Json:
-    return {"digest": read_digest(path), "bytes": path.stat().st_size}
+def _row(path: Path, seconds: float, device: str) -> Json:
+    digest, size = read_digest(path), path.stat().st_size
+    return {"output": str(path), "seconds": seconds, "device": device, "digest": digest, "bytes": size}
 
 
 def _is_done(plan: ExportPlan) -> bool:

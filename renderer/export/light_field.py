@@ -65,6 +65,7 @@ def camera_array(scene: Scene, size: tuple[int, int], grid: tuple[int, int], bas
     projection = getattr(scene.settings, "projection", "perspective")
     if projection != "perspective":
         raise UserError(f"--light-field {grid[0]}x{grid[1]}: projection is {projection}; it must be perspective")
+    # In pixels; fit_scale() widens the angle where a picture is narrow.
     focal = size[1] / (2 * math.tan(math.radians(camera.fov_degrees) / 2) * camera.fit_scale(size[0] / size[1]))
     distance = math.dist(camera.position, camera.target)
     if baseline is None:

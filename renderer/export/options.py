@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from renderer.errors import UserError
+from renderer.plain import Json
 from renderer.records import dataclass, field, fields
 from renderer.system import arguments, trust
 
@@ -23,14 +24,14 @@ NOISE_HELP = (
 def _option(
     help: str, metavar: str | None = None, type: object = None, default: object = None, **settings: object
 ) -> Any:
-    """Returns a field whose metadata are the keywords of its add_argument() call."""
+    """Returns a field of ExportOptions whose metadata are the keywords of add_argument() for this option."""
     given = {"metavar": metavar, "type": type} | settings
     keywords = {name: value for name, value in given.items() if value is not None}
     return field(default=default, metadata={"help": help, "default": default, **keywords})
 
 
-def _flag(help: str) -> Any:
-    return _option(help, default=False, action="store_true")
+def _flag(help: str) -> bool:
+    return field(default=False, metadata={"help": help, "default": False, "action": "store_true"})
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,13 @@ class ExportOptions:
     profile: bool = _flag("say on stderr, or in --json, what each stage took since the start")
 
     def refuse(self, what: str, *names: str) -> None:
-        """UserError for the first of these options that is given, with which `what` does not go together."""
+        """UserError for the first given one of the options `names`, none of which goes together with `what`."""
         for name in names:
             if getattr(self, name):
                 raise UserError(f"--{name.replace('_', '-')}: not together with {what}")
 
-    def picture_facts(self) -> dict[str, Any]:
-        """Keys of the recipe (pictures.make_recipe) of an exported picture; a key whose value is None is left out."""
+    def picture_facts(self) -> Json:
+        """Keys that these options add to a picture's recipe (pictures.make_recipe, which leaves out None)."""
         return {"denoise": self.denoise or None, "transfer": None if self.transfer == "srgb" else self.transfer}
 
 
@@ -109,7 +110,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         if option.name == "set":
             keywords["default"] = []  # a list, to which argparse appends
         command.add_argument(*names.get(option.name, (f"--{option.name.replace('_', '-')}",)), **keywords)
-    trust.add_arguments(command, ("input", "environment", "set"))  # limits of the process, no fields of ExportOptions
+    # --max-memory, --untrusted and --allow: limits of the process, no fields of ExportOptions. Named are the arguments
+    # that may hold paths.
+    trust.add_arguments(command, ("input", "environment", "set"))
 
 
 def parse_options(args: argparse.Namespace) -> ExportOptions:

@@ -37,7 +37,7 @@ DEFAULT_SIZE = (1280, 720)
 class ExportPlan:
     """The plan of an export. `numbers` are the frames, None for a still; the first frame shows `time` in seconds.
 
-    `written` is where a still went: an unfinished one does not replace a picture of more samples.
+    `written` is where a still went: not to `output` if it is unfinished and a picture is there that has more samples.
     `report` is called with the frames done and all frames after each; if it returns False, no more are drawn.
     """
 
@@ -251,7 +251,7 @@ def load_scene(options: ExportOptions) -> Scene:
     settings, tone = scene.settings, scene.tone
     if options.environment is not None:
         settings = with_environment(scene, options.environment)
-    together: list[tuple[str, str]] = []
+    assignments: list[tuple[str, str]] = []  # applied together, because some settings are only valid together
     for assignment in options.set:
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -259,9 +259,9 @@ def load_scene(options: ExportOptions) -> Scene:
         if key.startswith("tone."):
             tone = set_from_text(tone, key[5:], text, "--set", "tone.")
         else:
-            together.append((key, text))
+            assignments.append((key, text))
             scene = without_tracks(scene, key)
-    settings = set_all_from_texts(settings, together)
+    settings = set_all_from_texts(settings, assignments)
     if options.quality is not None:
         settings = _with_quality(options, scene, settings)
     if options.seed is not None:
@@ -281,7 +281,7 @@ def _with_quality(options: ExportOptions, scene: Scene, settings: Any) -> Any:
     settings = set_from_text(settings, "quality", str(options.quality), "--quality")
     keys = []
     for key in settings.keyframes:
-        quality = max(settings.quality / math.pow(4.0, key.zoom), 1e-3)  # KeyFrame.quality multiplies it again
+        quality = max(settings.quality / math.pow(4.0, key.zoom), 1e-3)  # KeyFrame.quality multiplies by 4^zoom again
         keys.append(replace(key, flame=replace(key.flame, quality=quality)))
     return replace(settings, keyframes=tuple(keys))
 

@@ -99,7 +99,7 @@ class RenderJob:
     denoise: bool = False
     transfer: str = "srgb"  # transfer function of the file: srgb or pq
     noise: NoiseTarget | None = None  # may end drawing before all samples
-    is_command: bool = True  # False for the Python API, where Ctrl-C keeps nothing
+    is_command: bool = True  # False for the Python API, where Ctrl-C keeps nothing: print_eta() does not offer it
 
     def settings(self) -> Any:
         """The scene's settings at `time`; with what layers need if they are drawn."""
@@ -164,13 +164,16 @@ def draw(
     picture.deadline = job.deadline
     picture.progress = progress
     picture.restart()  # a frame equal to the last one must not continue its samples
-    waited = time.monotonic()
-    drawn, first = 0, None
+    waited = time.monotonic()  # time of the last wait for the device
+    drawn = 0
+    # Time and fraction done after the first wait: the estimate leaves out the first draw, which may compile.
+    first: tuple[float, float] | None = None
+    is_estimated = False
     queued, max_queued = 0, 1  # samples launched since the last wait; most before the next, SYNC_SECONDS of work
-    with doing(DRAWING):
+    with doing(DRAWING):  # system/trust.py: past --time-limit the process is ended only while it draws
         while drawn < job.samples:
             arguments = (settings, job.size, job.time)
-            picture.shows_each = False
+            picture.shows_each = False  # no frame between samples is shown, so none is developed
             try:
                 frame = picture.draw(*arguments) if tile is None else picture.draw(*arguments, tile)
             finally:
@@ -185,15 +188,17 @@ def draw(
                 queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
                 if waited > job.deadline or first and waited + took > job.deadline + GRACE_SECONDS / 2:
                     break  # the next sample would not end within the grace, and all would be lost
-                if first is None:  # the first draw may include compilation and warm-up
+                if first is None:
                     first = waited, picture.fraction_done(drawn, job.samples)
-                elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
-                    done = picture.fraction_done(drawn, job.samples)
-                    print_eta(job, waited - first[0], first[1], done, rounds)
-                    needed = (waited - first[0]) * ((1 - first[1]) * rounds - done + first[1])
-                    if job.gives_up and needed > (done - first[1]) * (job.deadline - waited):
+                elif not is_estimated and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
+                    seconds, before, done = waited - first[0], first[1], picture.fraction_done(drawn, job.samples)
+                    print_eta(job, seconds, before, done, rounds)
+                    # The rest at the rate so far, (done - before) / seconds, of which nothing may be drawn yet.
+                    if job.gives_up and seconds * ((1 - before) * rounds - done + before) > (
+                        (done - before) * (job.deadline - waited)
+                    ):
                         break
-                    first = (0.0, 0.0)
+                    is_estimated = True
             if job.stop is not None and job.stop.requested:
                 break
             if job.noise is not None and job.noise.is_reached(picture):
@@ -231,9 +236,10 @@ def format_duration(seconds: float) -> str:
 
 def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
-    image, fewest = TiledImage(job.size), job.samples
+    image, fewest = TiledImage(job.size), job.samples  # `fewest`: the samples of the tile that has the fewest
     picture.exported = None  # frees the last one
     picture.prepare_export(job.scene.tone)
+    # Some pictures keep the samples of all pixels and draw them at once; only developing them goes by tiles.
     tiles = job.tiles
     if at_once := picture.keeps_samples(job.settings(), job.size):
         tiles = [*tiles_of(job.size, job.tile or TILE // 2)]  # the whole picture's samples take memory beside them
@@ -273,6 +279,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
 
 
 def _denoise(rendered: "RenderResult") -> None:
+    """Filters the picture in place: flames by their density, others by albedo and normal as far as they are there."""
     layers = rendered.layers
     if "density" in layers:
         clean = denoise_flame(rendered.linear[:], layers["density"])
@@ -352,6 +359,7 @@ def tonemapped_blocks(rendered: RenderResult, scene: Scene, encoding: Encoding =
 
 
 def _upload_like(frame: Frame, array: np.ndarray) -> Frame:
+    """Uploads linear values (height, width, 4) as a texture or buffer, whichever `frame` is, on its device."""
     if isinstance(frame, Texture):
         return frame.gl.texture((array.shape[1], array.shape[0])).write(array)
     return frame.device.buffer(array.shape).write(array)

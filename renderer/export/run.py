@@ -47,7 +47,7 @@ def run(options: ExportOptions) -> int:
     UserError if another process writes the output, or frames with the same manifest.
     """
     with nullcontext(list[str]()) if options.dry_run else _claimed(options.output, options.force) as others:
-        return _run(options, others)
+        return _run(options, others)  # `others`: sentences about other processes that write the same output
 
 
 def _claimed(output: Path, force: bool = False) -> AbstractContextManager[list[str]]:
@@ -77,7 +77,8 @@ def _run(options: ExportOptions, others: list[str]) -> int:
         drawn = carry_out(plan, start, interrupt)
         digest = _encode(plan) if plan.is_video and drawn.is_complete else None
     except (OSError, UserError) as error:
-        if not others or str(plan.output).partition("#")[0] not in str(error):  # no output is at fault
+        # With --force another process may write the same output. Its fault is an error about this output.
+        if not others or str(plan.output).partition("#")[0] not in str(error):
             raise
         raise IncompleteError(f"{others[0]}, too, and changed what this run needs: {error}") from error
     print_result(plan, drawn, time.monotonic() - start, digest)
@@ -235,7 +236,7 @@ def print_denoise_hint(plan: ExportPlan, rendered: render.RenderResult) -> None:
     top, left = max(0, (height - side) // 2), max(0, (width - side) // 2)
     middle = np.asarray(rendered.linear[top : top + side])[:, left : left + side, :3]
     radiance = np.maximum(middle @ LUMINANCE_WEIGHTS * rendered.meter.exposure(plan.scene.tone), 0)
-    noise = noise_level(np.sqrt(np.minimum(radiance, 1)))
+    noise = noise_level(np.sqrt(np.minimum(radiance, 1)))  # the square root stands for the display's curve
     if noise > VISIBLE_NOISE and np.isfinite(noise):
         install = "" if is_installed() else f" ({install_line()})"
         text = f"noise of {100 * noise:.2g} % of white: --denoise filters it{install}, more --samples draw less of it"

@@ -62,7 +62,7 @@ def verify(
     open_input(path).close()
     recipe, samples = read_recipe(path), read_samples(path)
     noted, found, interrupt = read_digest(path), sample_digest(samples), InterruptHandler()
-    is_intact = noted == found if noted else None
+    is_intact = noted == found if noted else None  # None: the file holds no digest
     with temporary_directory("verify") as folder:
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True

@@ -6,7 +6,7 @@ run.py calls encode_video() after the last frame. No other module imports av.
 import json
 import os
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -33,7 +33,7 @@ BT2020, BT2020_MATRIX, PQ = 9, 9, 16
 LIMITED_RANGE = 1  # AVCOL_RANGE_MPEG: black is 16 and white 235 of 255
 
 
-def import_av() -> Any:
+def import_av() -> ModuleType:
     """Imports PyAV; raises UnavailableError if it is not installed. make_plan() calls it before any frame is drawn."""
     return import_optional("av", f"videos, but .gif, need PyAV: {pip_install('film')}")
 
@@ -45,48 +45,42 @@ def encode_video(
 
     A video of 10 bits per channel is made from PNGs of 16. `transfer` says how the frames are encoded: srgb or pq.
     """
+    suffix = output.suffix.lower()
     with atomic_write(output) as temporary:
-        if output.suffix.lower() == ".gif":
+        if suffix == ".gif":
             write_gif(temporary, frames, fps)
         else:
-            suffix = output.suffix.lower()
-            codec = (CODECS if bit_depth == 8 else CODECS_10_BITS)[suffix]
-            _encode_video(frames, temporary, fps, suffix, codec, recipe, transfer == "pq")
+            _write_film(temporary, suffix, frames, fps, recipe, bit_depth, transfer)
 
 
-def _encode_video(
-    frames: list[Path],
-    path: Path,
-    fps: int,
-    suffix: str,
-    codec_choice: tuple[str, str, dict[str, str]],
-    recipe: Json,
-    high_range: bool,
+def _write_film(
+    path: Path, suffix: str, frames: list[Path], fps: int, recipe: Json, bit_depth: int, transfer: str
 ) -> None:
-    """Writes .mp4, .mkv or .webm. `codec_choice` is encoder, pixel format and options; `high_range`: frames are PQ."""
-    os.environ.setdefault("SVT_LOG", "1")  # errors alone; the encoder of AV1 prints its settings otherwise
+    """Writes a film in the container and codec of an output's suffix; the temporary file at `path` may have none."""
+    os.environ.setdefault("SVT_LOG", "1")  # the encoder of AV1 prints errors alone, not its settings
     av = import_av()
-    codec, pixel_format, options = codec_choice
+    encoder, pixel_format, options = (CODECS if bit_depth == 8 else CODECS_10_BITS)[suffix]
     more = {"movflags": "+faststart+use_metadata_tags"} if suffix == ".mp4" else {}
     with av.open(
         str(path), "w", format={".mkv": "matroska"}.get(suffix, suffix[1:]), container_options=more
     ) as container:
         container.metadata["comment"] = json.dumps(recipe)
-        stream = container.add_stream(codec, rate=fps, options=options)
+        stream = container.add_stream(encoder, rate=fps, options=options)
         stream.pix_fmt = pixel_format
-        read = read_samples if pixel_format.endswith("10le") else read_pixels  # 16 or 8 bits per channel
+        read = read_pixels if bit_depth == 8 else read_samples  # PNGs of 8 or 16 bits per channel
         stream.height, stream.width = _even(read(frames[0])).shape[:2]
         context = stream.codec_context
+        is_pq = transfer == "pq"
         # H.273 tags: BT.2020 with PQ for high dynamic range, else BT.709, which has the primaries of sRGB.
-        context.color_primaries, context.color_trc = (BT2020, PQ) if high_range else (BT709, BT709)
-        context.colorspace, context.color_range = BT2020_MATRIX if high_range else BT709, LIMITED_RANGE
+        context.color_primaries, context.color_trc = (BT2020, PQ) if is_pq else (BT709, BT709)
+        context.colorspace, context.color_range = BT2020_MATRIX if is_pq else BT709, LIMITED_RANGE
         for path_of_frame in frames:
             pixels = np.ascontiguousarray(_even(read(path_of_frame)[..., :3]))
             frame = av.VideoFrame.from_ndarray(pixels, "rgb24" if pixels.itemsize == 1 else "rgb48le").reformat(
                 format=pixel_format, dst_colorspace=context.colorspace, src_color_range="JPEG", dst_color_range="MPEG"
             )
             container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
+        container.mux(stream.encode(None))  # the frames that the encoder still holds
 
 
 def _even(pixels: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from renderer.plain import parse_whole, printable
 
+FORCE = "write though another process does, and replace a file that this program did not write"  # help of --force
 MAX_WHOLE = (1 << 31) - 1
 MAX_SECONDS = 1e9  # 32 years: float64 still has microseconds there
 
@@ -46,9 +47,6 @@ def output(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("'' names no file")
     return Path(text)
-
-
-FORCE = "write though another process does, and replace a file that this program did not write"
 
 
 def port(text: str) -> int:

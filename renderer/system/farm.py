@@ -18,8 +18,9 @@ import time
 import warnings
 from collections.abc import Awaitable, Iterator
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Self
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from types import ModuleType
+from typing import Any, Self, TypeVar
 
 from renderer.errors import IncompleteError, UnavailableError, UserError, import_optional
 from renderer.host import signals_blocked
@@ -30,6 +31,7 @@ from renderer.system.install import pip_install
 from renderer.system.process import shorten, unfinished_work
 
 IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers, for Windows
+# Signals of a terminal. Workers do not get them: the main process ends its farm by itself.
 NOT_FOR_WORKERS = [number for number in signal.Signals if number.name in ("SIGINT", "SIGHUP", "SIGQUIT")]
 NO_LOGS = 60  # a level above all levels of logging: no message is shown
 CONNECT_SECONDS = 5  # until a scheduler must answer, or be back after its connection broke
@@ -40,11 +42,13 @@ LOST_POLLS = 45  # without any worker, or without an answer of the scheduler, un
 # Time limits for closing a client, a farm on this machine, and either one after Ctrl-C.
 CLOSE_SECONDS, LOCAL_CLOSE_SECONDS, INTERRUPTED_CLOSE_SECONDS = 1.0, 10.0, 0.3
 MAX_LOCAL = 999
-KEPT = "what was complete is kept, and the same command resumes"
+KEPT = "what was complete is kept, and the same command resumes"  # the end of messages of a farm that is lost
 # dask's web pages would publish tasks and files: none is served.
 CONFIGURATION: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
-Client = Any  # distributed.Client; the package is optional
+Client = Any  # distributed.Client; the package is optional, and its types are not checked
+Cluster = Any  # distributed.LocalCluster
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def open_client(farm: Farm) -> Iterator[Any]:
+def open_client(farm: Farm) -> Iterator[Client]:
     """Yields a connected client; UnavailableError without the package, the scheduler or a worker.
 
     Errors in the block that follow from the loss of the scheduler become an IncompleteError.
@@ -106,7 +110,7 @@ def open_client(farm: Farm) -> Iterator[Any]:
     distributed = import_optional("distributed", f"--farm needs distributed: {pip_install('farm')}")
     # Ctrl-C may come between the creation of a coroutine and its await.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    unfinished_work.add(farm)  # the end of this process must not wait for dask's threads
+    unfinished_work.add(farm)  # so that the end of this process does not wait for dask's threads (system/process.py)
     connect = _connect_remote if farm.address else _start_local  # _start_local() starts the scheduler and workers too
     with _no_logs(), connect(distributed, farm) as client:
         try:
@@ -117,9 +121,10 @@ def open_client(farm: Farm) -> Iterator[Any]:
             yield client
         except UserError:
             raise
-        except Exception as error:  # without a scheduler dask raises many types; with one, errors are raised again
-            if client.status == "running" and not isinstance(error, (CancelledError, distributed.comm.CommClosedError)):
-                raise
+        except Exception as error:  # dask raises many types where it has lost the scheduler
+            is_connected = client.status == "running"
+            if is_connected and not isinstance(error, (CancelledError, distributed.comm.CommClosedError)):
+                raise  # a task's error, or a fault of this program
             raise IncompleteError(f"{farm}: the connection to the scheduler broke; {KEPT}") from error
 
 
@@ -131,9 +136,9 @@ class Watch:
     """
 
     def __init__(self, client: Client):
-        self.silence: dict[str, int] = {}  # polls since the last heartbeat of each worker
-        self._client, self._last_seen = client, dict[str, float]()
-        self._unanswered = self._without = 0
+        self.silence: dict[str, int] = {}  # polls since the last heartbeat of each worker, by its address
+        self._client, self._last_seen = client, dict[str, float]()  # the scheduler's time of each worker's heartbeat
+        self._unanswered = self._without = 0  # polls without an answer of the scheduler, and without any heartbeat
 
     def __enter__(self) -> Self:
         self._poll = asyncio.run_coroutine_threadsafe(self._follow(), self._client.loop.asyncio_loop)
@@ -143,6 +148,7 @@ class Watch:
         self._poll.cancel()
 
     async def _follow(self) -> None:
+        """Polls: asks the scheduler for its workers, one question at a time."""
         question: asyncio.Future[Json] | None = None
         while True:
             question = question or quiet_task(self._client.scheduler.identity(n_workers=-1))
@@ -155,6 +161,7 @@ class Watch:
                 await asyncio.sleep(POLL_SECONDS)
 
     def _count(self, found: Json) -> None:
+        """Counts a poll; `found` holds what the scheduler says of each worker, by address."""
         last_seen = {address: facts["last_seen"] for address, facts in found.items()}
         heard = {address for address, moment in last_seen.items() if moment != self._last_seen.get(address)}
         self.silence = {address: 0 if address in heard else self.silence[address] + 1 for address in last_seen}
@@ -177,10 +184,10 @@ class Watch:
         return [address for address, polls in self.silence.items() if polls < SILENT_POLLS]
 
 
-def quiet_task(work: Awaitable[Any]) -> "asyncio.Future[Any]":
+def quiet_task(work: Awaitable[T]) -> "asyncio.Future[T]":
     """Starts a task on dask's thread; its error is not logged if nobody waits for it any more."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # asyncio logs an error nobody asked for
     return task
 
 
@@ -193,7 +200,7 @@ def workers(client: Client) -> list[str]:
 
 
 @contextmanager
-def _closing(resource: Any, seconds: float) -> Iterator[Any]:
+def _closing(resource: Client | Cluster, seconds: float) -> Iterator[Client | Cluster]:
     """Closes a client or a cluster after the block; what does not close in time is left to the end of the process."""
     try:
         yield resource
@@ -205,7 +212,7 @@ def _closing(resource: Any, seconds: float) -> Iterator[Any]:
             resource.close(timeout=seconds)
 
 
-def _connect_remote(distributed: Any, farm: Farm) -> Any:
+def _connect_remote(distributed: ModuleType, farm: Farm) -> AbstractContextManager[Client]:
     """Returns a context manager of a client of the farm's scheduler."""
     encryption = None
     if farm.address.startswith("tls://"):
@@ -230,13 +237,13 @@ def _check_greeting(address: str, encryption: ssl.SSLContext | None) -> None:
         connection = stack.enter_context(socket.create_connection((host, int(port)), CONNECT_SECONDS))
         if encryption:
             connection = stack.enter_context(encryption.wrap_socket(connection, server_hostname=host))
-        size = int.from_bytes(connection.recv(8), "little")
+        size = int.from_bytes(connection.recv(8), "little")  # a scheduler speaks first; a frame begins with its size
     if not 0 < size < MAX_GREETING_BYTES:
         raise OSError("something else listens there")
 
 
 @contextmanager
-def _start_local(distributed: Any, farm: Farm) -> Iterator[Any]:
+def _start_local(distributed: ModuleType, farm: Farm) -> Iterator[Client]:
     """Starts a scheduler and workers that other users of this machine cannot reach; yields their client."""
     import dask
 
@@ -268,14 +275,18 @@ def _start_local(distributed: Any, farm: Farm) -> Iterator[Any]:
 
 @contextmanager
 def _without_terminal() -> Iterator[None]:
-    """Threads that are started in the block, and the processes that they start, get no Ctrl-C and no hang-up."""
+    """Threads that are started in the block, and the processes that they start, get no Ctrl-C and no hang-up.
+
+    They inherit the mask of blocked signals. Python starts a tracker process before its first worker and unblocks
+    SIGINT then; so the tracker is started here, and the signals are blocked again after it.
+    """
     with signals_blocked(NOT_FOR_WORKERS):
         with suppress(ImportError):  # Windows has none
             from multiprocessing import resource_tracker
 
             # Its process inherits the option: it would warn of semaphores that a worker, killed by Ctrl-C, left to it.
             sys.warnoptions.append("ignore:resource_tracker")
-            resource_tracker.ensure_running()  # else a worker's start would start it, which unblocks SIGINT
+            resource_tracker.ensure_running()
         with signals_blocked(NOT_FOR_WORKERS):
             yield
 

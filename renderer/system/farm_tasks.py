@@ -20,7 +20,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from typing import Any
+from typing import Generic, TypeVar
 
 from renderer.errors import IncompleteError
 from renderer.records import dataclass
@@ -31,6 +31,9 @@ STRAGGLER_FACTOR = 3.0  # a task is late after this many median durations
 STRAGGLER_GRACE = 1.0  # plus these seconds
 MAX_COPIES = 3  # attempts in flight for a late task
 MAX_FAILURES = 3  # failures of one task (errors, or workers that died) that end the run
+Common = TypeVar("Common")  # the argument that all tasks share
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -48,23 +51,27 @@ def _died(attempt: _Attempt) -> IncompleteError:
     return IncompleteError(f"--farm: every worker that drew part {attempt.task} died; {KEPT}")
 
 
-class _Sender:
+class _Sender(Generic[Common, Task, Answer]):
     """Sends tasks to workers; run() and what it awaits run on dask's thread."""
 
-    def __init__(self, client: Client, function: Callable[[Any, Any], Any], common: Any):
+    def __init__(self, client: Client, function: Callable[[Common, Task], Answer], common: Common):
         from distributed.comm.core import CommClosedError
 
         self._client, self._function, self._common = client, function, common
-        self._sent: dict[str, asyncio.Future[list[Any]]] = {}  # by worker: `common`, which is sent once to each
+        # By worker: dask's references to `common`, a list of one, which is sent to each worker once.
+        self._sent: dict[str, asyncio.Future[list[object]]] = {}
         self._cancelled = (asyncio.CancelledError, CancelledError, CommClosedError)
 
-    async def run(self, task: Any, worker: str) -> tuple[Any] | None:
-        """Returns the answer in a tuple; None if the worker has left or closed. Raises the errors of the task."""
+    async def run(self, task: Task, worker: str) -> tuple[Answer] | None:
+        """Returns the answer in a tuple; None if the worker has left or closed. Raises the errors of the task.
+
+        The tuple tells an answer that is None from no answer.
+        """
         try:
             if worker not in self._sent:
                 sending = self._client.scatter([self._common], workers=[worker], direct=False, hash=False)
                 self._sent[worker] = quiet_task(sending)
-            (common,) = await asyncio.shield(self._sent[worker])
+            (common,) = await asyncio.shield(self._sent[worker])  # other tasks may wait for it too: not to be cancelled
         except (*self._cancelled, OSError, KeyError):  # KeyError: the scheduler does not know the worker
             self._sent.pop(worker, None)
             return None
@@ -78,14 +85,14 @@ class _Sender:
             future.release()
 
 
-class _Schedule:
+class _Schedule(Generic[Common, Task, Answer]):
     """The tasks that wait, the attempts in flight, and the rules by which workers get tasks."""
 
-    def __init__(self, sender: _Sender, loop: asyncio.AbstractEventLoop, tasks: Sequence[Any]):
+    def __init__(self, sender: _Sender[Common, Task, Answer], loop: asyncio.AbstractEventLoop, tasks: Sequence[Task]):
         self._sender, self._loop, self._tasks = sender, loop, tasks
         self.missing = set(range(len(tasks)))  # tasks without an answer
         self._waiting = deque(range(len(tasks)))  # tasks that no worker has
-        self._attempts: dict[Future[Any], _Attempt] = {}
+        self._attempts: dict[Future[tuple[Answer] | None], _Attempt] = {}
         self._failures, self._durations = Counter[int](), list[float]()
 
     def _start(self, task: int, worker: str) -> None:
@@ -125,9 +132,9 @@ class _Schedule:
     def assign(self, alive: Sequence[str]) -> None:
         """Gives waiting tasks to workers, and copies of late tasks to idle workers once no task waits."""
         loads = Counter(attempt.worker for attempt in self._attempts.values())
-        for load in range(TASKS_PER_WORKER):
+        for load in range(TASKS_PER_WORKER):  # all workers get a first task before any gets a second
             for worker in alive:
-                while self._waiting and self._waiting[0] not in self.missing:
+                while self._waiting and self._waiting[0] not in self.missing:  # an abandoned attempt has answered it
                     self._waiting.popleft()
                 if self._waiting and loads[worker] == load:
                     self._start(self._waiting.popleft(), worker)
@@ -146,9 +153,9 @@ class _Schedule:
                 self._start(attempt.task, idle.pop())
                 attempt.copied = now
 
-    def answers(self) -> Iterator[tuple[int, Any]]:
+    def answers(self) -> Iterator[tuple[int, Answer]]:
         """Waits half a second at most; yields (index, answer) of each task that ended; starts failed tasks again."""
-        if not self._attempts:
+        if not self._attempts:  # no worker is alive: do not spin
             time.sleep(0.05)
         for call in wait(self._attempts, 0.5, FIRST_COMPLETED).done:
             attempt, now = self._attempts.pop(call), time.monotonic()
@@ -161,13 +168,13 @@ class _Schedule:
                 self._durations.append(now - attempt.since)
                 yield attempt.task, answer[0]
 
-    def _answer(self, call: Future[Any], attempt: _Attempt) -> tuple[Any] | None:
+    def _answer(self, call: Future[tuple[Answer] | None], attempt: _Attempt) -> tuple[Answer] | None:
         """The answer of an attempt that has ended, in a tuple; None if its task is retried."""
         import distributed
 
         error: Exception | None = None
         try:
-            answer: tuple[Any] | None = None if call.cancelled() else call.result()
+            answer = None if call.cancelled() else call.result()
         except distributed.scheduler.KilledWorker as killed:
             raise _died(attempt) from killed
         except Exception as failure:  # a task may raise anything
@@ -183,8 +190,8 @@ class _Schedule:
 
 
 def run_tasks(
-    client: Client, function: Callable[[Any, Any], Any], common: Any, tasks: Sequence[Any]
-) -> Iterator[tuple[int, Any]]:
+    client: Client, function: Callable[[Common, Task], Answer], common: Common, tasks: Sequence[Task]
+) -> Iterator[tuple[int, Answer]]:
     """Yields (index, function(common, tasks[index])) of every task in the order of completion.
 
     A task whose worker dies or is silent, and one that takes much longer than the median, is given to another worker,

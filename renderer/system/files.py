@@ -22,6 +22,7 @@ MAX_TEXT_BYTES = 2 << 20  # size of a scene file; the largest of the project has
 MAX_LINES_BYTES = 256 << 20  # size of a file of records or of a manifest
 MAX_KEY_NAMES = 32  # names of a dotted key; tomllib's time grows with the square of their number
 FLOAT_DIGITS = 15  # float64 holds every decimal number of so many digits
+# Tokens of a line of TOML: a name of a dotted key, bare or in quotes, a dot, or any other character.
 _TOKEN = re.compile(r"""(?P<name>"(?:[^"\\]|\\.)*+"?|'[^']*+'?|[\w \t-]++)|(?P<dot>\.)|(?P<other>.)""")
 KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 

@@ -60,13 +60,12 @@ def system_advice(*kinds: str) -> str:
 
 def distribution() -> str:
     """The family of this Linux, a key of SYSTEM_PACKAGES, by os-release(5); "" for others."""
-    facts = {}
-    for folder in ("/etc", "/usr/lib"):
-        with suppress(OSError, UnicodeDecodeError):
-            lines = Path(folder, "os-release").read_text(encoding="utf-8").splitlines()
-            facts = dict(line.partition("=")[::2] for line in lines)
-            break
-    named = " ".join(facts.get(key, "").strip("\"'") for key in ("ID", "ID_LIKE")).split()
+    import platform  # imported here: only advice after a failure needs it
+
+    facts: dict[str, str] = {}
+    with suppress(OSError, UnicodeDecodeError):
+        facts = platform.freedesktop_os_release()
+    named = f"{facts.get('ID', '')} {facts.get('ID_LIKE', '')}".split()
     named = ["debian" if name == "ubuntu" else "fedora" if name == "rhel" else name for name in named]
     return next((name for name in named if name in SYSTEM_PACKAGES), "")
 

@@ -20,13 +20,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import IO
 
-from renderer.errors import DiskFullError, UnavailableError, UserError, is_disk_full
+from renderer.errors import DiskFullError, UserError, is_disk_full
 from renderer.host import try_lock, unlock, unnamed_file
 from renderer.paths import CACHE, ensure_cache, private_folder
 from renderer.plain import printable
@@ -64,7 +64,7 @@ def claimed(*paths: Path | str | None, force: bool = False, seconds: float = WAI
     so, and the block runs all the same, with the sentences about other processes as its value. Where the private folder
     cannot be used there are no claims.
     """
-    taken, others = list[int](), list[str]()
+    taken, others = list[int](), list[str]()  # bytes that are claimed; sentences about other processes
     try:
         for path in [path for path in paths if path is not None]:
             byte, end = _byte_of(path), time.monotonic() + seconds
@@ -140,10 +140,15 @@ def _content_id(file: IO[bytes]) -> bytes:
 @functools.cache
 def _record_file() -> int:
     """The descriptor of the file of records, -1 where there is none."""
+    return _open_shared(lambda: ensure_cache() / "rayfold", "outputs.written")
+
+
+def _open_shared(make_folder: Callable[[], Path], name: str) -> int:
+    """Opens a file that all processes of this user read and write; -1 where its folder cannot be used."""
     with suppress(OSError, UserError):
-        folder = ensure_cache() / "rayfold"
+        folder = make_folder()
         folder.mkdir(exist_ok=True)
-        return os.open(folder / "outputs.written", os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+        return os.open(folder / name, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     return -1
 
 
@@ -163,23 +168,22 @@ def _recorded(path: Path | str, content: bytes = b"") -> list[bytes]:
 
 
 def _byte_of(path: Path | str) -> int:
-    """The number, below 2^30, of the byte that stands for an output; links to one file share it."""
+    """The number of the byte that stands for an output; links to one file share it.
+
+    It is below 2^30, so that its offset in the lock file has 31 bits at most on every system.
+    """
     return int.from_bytes(_key(path)[:4], "big") >> 2
 
 
 def _key(path: Path | str) -> bytes:
-    """The SHA-256 of the path of an output."""
+    """The SHA-256 of the path of an output, links followed."""
     return sha256(os.fsencode(os.path.normcase(_resolved(path)))).digest()
 
 
 @functools.cache
 def _lock_file() -> int:
     """The descriptor of the file of locks, which stays open: to close it would release them. -1 where there is none."""
-    with suppress(OSError, UnavailableError):
-        folder = private_folder() / CACHE
-        folder.mkdir(exist_ok=True)
-        return os.open(folder / "outputs.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-    return -1
+    return _open_shared(lambda: private_folder() / CACHE, "outputs.lock")
 
 
 def _take(byte: int) -> bool:
@@ -200,6 +204,7 @@ def _take(byte: int) -> bool:
 
 
 def _release(byte: int) -> None:
+    """Ends a claim of this process; the last one of a byte unlocks it."""
     with _guard:
         _held[byte] -= 1
         if not _held[byte] and _lock_file() >= 0:
@@ -207,6 +212,7 @@ def _release(byte: int) -> None:
 
 
 def _holder(byte: int) -> str:
+    """The process that holds a byte, in words."""
     with _guard, suppress(OSError):
         _seek(_lock_file(), byte)
         record = os.read(_lock_file(), HOLDER_BYTES).rstrip(b"\0")
@@ -215,6 +221,7 @@ def _holder(byte: int) -> str:
 
 
 def _seek(file: int, byte: int) -> None:
+    """Moves to the holder's record of a byte. Bytes share records; so a claim may be shown under another's holder."""
     os.lseek(file, byte % (LOCKS_FROM // HOLDER_BYTES) * HOLDER_BYTES, os.SEEK_SET)
 
 
@@ -349,8 +356,10 @@ def append_line(path: Path | str, line: str) -> None:
     A killed process loses at most the line that it was writing.
     """
     with claimed(path), writing(path), open(check_output(path, appends=True), "ab+") as file:
-        if file.tell() and file.seek(-1, os.SEEK_END) is not None and file.read(1) != b"\n":
-            file.write(b"\n")
+        if file.tell():  # at the end of the file; 0 for an empty one and for a character device
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
         file.write(line.encode() + b"\n")
         file.flush()
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any, NoReturn, TextIO, TypeVar
 
 from renderer import __version__
 from renderer.errors import UnavailableError
@@ -32,6 +33,8 @@ STOP_SIGNALS = [number for number in signal.Signals if number.name in ("SIGINT",
 STOP_SECONDS = 1.5  # time between a signal and the SIGKILL that the parent sends to a supervised command
 OBEY_SECONDS = 5.0  # time that a window has to end after a signal before it is killed
 
+Handler = Callable[[int, FrameType | None], object]  # of a signal: gets its number and the interrupted frame
+T = TypeVar("T")
 unfinished_work: set[object] = set()  # calls of drivers and compilers on other threads that nobody waits for any more
 
 
@@ -41,31 +44,32 @@ class SafeStream:
     A failed message must not end the work that it reports. Without a stream (`>&-`) nothing is written.
     """
 
-    def __init__(self, stream: Any):
+    def __init__(self, stream: TextIO | None):
         self._stream = open(os.devnull, "w") if stream is None else stream
         self.error: OSError | ValueError | None = None
 
     def write(self, text: str) -> int:
         """Writes text; a failure is kept in `error`. Returns the length of the text."""
-        return self._try("write", text) or len(text)
+        return self._try(lambda: self._stream.write(text)) or len(text)
 
     def flush(self) -> None:
         """Flushes the stream; a failure is kept in `error`."""
-        self._try("flush")
+        self._try(self._stream.flush)
 
     def isatty(self) -> bool:
         """True if the stream is a terminal."""
-        return bool(self._try("isatty"))
+        return bool(self._try(self._stream.isatty))
 
-    def _try(self, method: str, *arguments: Any) -> Any:
+    def _try(self, method: Callable[[], T]) -> T | None:
         """Calls a method of the stream; after a failure, whose reason is kept, nothing more is written."""
         if self.error:
             return None
         try:
-            return getattr(self._stream, method)(*arguments)
+            return method()
         except (OSError, ValueError) as error:  # ValueError: the file is closed
             self.error = error
-            with contextlib.suppress(OSError, ValueError, AttributeError):  # flushing the buffer at exit must not fail
+            # Python flushes the stream's buffer at exit, which must not fail: its descriptor becomes /dev/null.
+            with contextlib.suppress(OSError, ValueError, AttributeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             return None
 
@@ -92,7 +96,7 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
 
 
 @contextlib.contextmanager
-def stop_signals(handler: Any = signal.default_int_handler) -> Iterator[None]:
+def stop_signals(handler: Handler = signal.default_int_handler) -> Iterator[None]:
     """Handles SIGTERM and SIGHUP as SIGINT in the block: calls `handler`, by default one that raises KeyboardInterrupt.
 
     Ignored signals stay ignored (nohup). Outside the main thread, where Python forbids handlers, it does nothing.
@@ -128,11 +132,12 @@ class StopFlag:
     def __enter__(self) -> "StopFlag":
         self._signals = stop_signals(lambda number, frame: None)
         self._signals.__enter__()
-        import socket  # imported here, as the other modules of few commands
+        import socket  # imported here: few commands need it
 
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         with contextlib.suppress(ValueError):  # not the main thread
+            # Python writes the number of each signal to this socket, whatever the main thread does.
             self._outer = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._watch, name="stop signals", daemon=True)
         self._thread.start()
@@ -163,7 +168,7 @@ class StopFlag:
         os._exit(INTERRUPTED)
 
     def _is_signaled(self) -> bool:
-        """Waits for the number of a stop signal; false if the block has ended."""
+        """Waits for the number of a stop signal and returns True; False once the block has ended."""
         while number := self._reader.recv(1):
             if number[0] in STOP_SIGNALS:
                 return True
@@ -183,7 +188,7 @@ def end_process(code: int) -> NoReturn:
 
 
 class Supervision:
-    """A flag: `allowed` is True while commands may continue in a child; only run_process() of cli.py sets it."""
+    """Holds a flag: `allowed` is True while commands may continue in a child; only run_process() of cli.py sets it."""
 
     allowed = False
 
@@ -246,7 +251,7 @@ def _end(child: int) -> int:
         try:
             ended, status = os.waitpid(child, os.WNOHANG)
         except ChildProcessError:  # waitpid() reaped it as the signal came, and KeyboardInterrupt replaced its status
-            return INTERRUPTED << 8
+            return INTERRUPTED << 8  # a wait status has the exit code in its second byte
         if ended:
             return status
         if not forwarded and time.monotonic() > ends - STOP_SECONDS * 0.8:

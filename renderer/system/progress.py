@@ -47,10 +47,10 @@ class Progress:
     ) -> None:
         self._total, self.title, self.report, self._cancel = total, title, report, cancel
         self.done, self.preparing = 0, PREPARING
-        self.parts, self._part = 1, 0  # calls of advance() that make one step, such as a sample's tiles
+        self.parts, self._part = 1, 0  # parts of a step, such as a sample's tiles, which advance() counts; those done
         self._start = time.monotonic()
         self._next = self._start + QUIET_SECONDS  # when to write the next line
-        self._bar: Any = None
+        self._bar: Any = None  # of rich, once it is shown
         self._watched, self.writes_lines = report is None and sys.stderr.isatty(), bool(report) or self.writes_lines
         self._ended, self._lock = threading.Event(), threading.Lock()
 

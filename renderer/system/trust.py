@@ -35,7 +35,7 @@ MAX_NAME = 4096  # characters; PATH_MAX of Linux
 _OWN = {resolve(path) for path in (SCENES, ASSETS, SHADERS)}
 _chosen: list[Path] = []  # folders of --allow
 _allowed: set[Path] = set()  # folders of --allow, and files that named_file() has accepted
-_trusts: ContextVar[bool] = ContextVar("trusts", default=False)
+_trusts: ContextVar[bool] = ContextVar("trusts", default=False)  # True in a block of trusting()
 
 
 class Limits:
@@ -70,17 +70,17 @@ def apply(args: argparse.Namespace) -> None:
             given = getattr(args, name) or ()
             for text in (given,) if isinstance(given, (str, Path)) else given:
                 refuse_links(str(text))
-                refuse_links(str(text).partition("=")[2])
+                refuse_links(str(text).partition("=")[2])  # the path of NAME=PATH
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
     limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
-    shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))
+    shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))  # of export and verify, which draw
     if Supervision.allowed and (Limits.memory or limit or _may_hold_shader(Path(shows))):
         seconds, grace = UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf, GRACE_SECONDS if shows else 0.0
         _watch(Limits.memory or math.inf, seconds, limit or math.inf, grace)
 
 
 def _may_hold_shader(path: Path) -> bool:
-    """True for a shader, a scene file that may show one, and a picture, whose recipe may."""
+    """True for a shader, a scene file that may show one, and a picture, whose recipe may: its compile is watched."""
     if path.suffix.lower() == ".toml":
         with suppress(InputError):
             return '"toy"' in read_text(path)
@@ -136,28 +136,33 @@ def _watch(most: float, seconds: float, limit: float, grace: float) -> None:
 
     `most` covers the child and all processes that it starts. The child is also killed if its drawing has not ended
     `grace` seconds after `limit`: a drawing ends in time by itself unless a pass is endless; a program does not.
+
+    This process is looked at every WATCH_SECONDS for signals too, and passes them on. macOS has no sigtimedwait(), by
+    which sent_signal() asks; there a handler passes them on.
     """
     Limits.doing = mmap.mmap(-1, 1)
     Limits.doing[0] = DRAWING  # until the first picture is drawn
     start, child = time.monotonic(), host.fork_child()
     if not child:
         return
-    code, compiles, can_wait = 0, 0.0, sys.platform != "darwin"
+    code, can_wait = 0, sys.platform != "darwin"
+    began_compile = 0.0  # when the compilation began that runs; now if none does
     with (
         stop_signals(lambda number, frame: None if number == signal.SIGINT else os.kill(child, number)),
-        host.signals_blocked(STOP_SIGNALS if can_wait else ()),  # else the handler passes them on
+        host.signals_blocked(STOP_SIGNALS if can_wait else ()),
     ):
         while not code:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 os._exit(exit_code(status))
             took = time.monotonic() - start
-            compiles = took if not Limits.doing[0] & COMPILING else compiles  # when the compilation began
+            began_compile = began_compile if Limits.doing[0] & COMPILING else took
+            compiles = took - began_compile
             if most < math.inf and host.tree_memory(child) > most:
                 said, code = f"more than the {host.format_bytes(most)} of --max-memory", InputError.exit_code
             elif took > seconds:
                 said, code = f"longer than the {seconds:g} s of --untrusted", IncompleteError.exit_code
-            elif took > compiles + COMPILE_SECONDS or took > compiles and host.tree_memory(child) > COMPILE_MEMORY:
+            elif compiles > COMPILE_SECONDS or compiles > 0 and host.tree_memory(child) > COMPILE_MEMORY:
                 most_said = f"{COMPILE_SECONDS:g} s or {host.format_bytes(COMPILE_MEMORY)}"
                 said, code = f"more than the {most_said} that a shader may take to compile", InputError.exit_code
             elif took > limit + grace and Limits.doing[0]:
@@ -232,12 +237,12 @@ def named_file(name: str, folder: Path | None, suffixes: Iterable[str], context:
         raise InputError(f"{shown}, an address; files of this machine alone are read")
     try:
         roots = {Path(os.path.abspath(where)), resolve(where)} | _OWN
-        path = Path(os.path.abspath(where / name))
+        path = Path(os.path.abspath(where / name))  # by its text alone: no look at the disk yet
         is_inside = is_trusted or _lies_in(path, roots)
         if len(name) > MAX_NAME:
             raise ValueError("an overlong name, each of whose components resolve() would look at")
         if is_inside:
-            path = resolve(where / name)
+            path = resolve(where / name)  # links may lead out of the folder
             is_inside = is_trusted or _lies_in(path, roots)
         if is_inside:
             path.stat()
