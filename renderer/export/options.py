@@ -92,7 +92,7 @@ class ExportOptions:
     profile: bool = _flag("say on stderr, or in --json, what each stage took since the start")
 
     def refuse(self, what: str, *names: str) -> None:
-        """UserError for the first given one of the options `names`, none of which goes together with `what`."""
+        """UserError for the first option of `names` that was given: these options do not go together with `what`."""
         for name in names:
             if getattr(self, name):
                 raise UserError(f"--{name.replace('_', '-')}: not together with {what}")

@@ -193,7 +193,8 @@ def draw(
                 elif not is_estimated and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
                     seconds, before, done = waited - first[0], first[1], picture.fraction_done(drawn, job.samples)
                     print_eta(job, seconds, before, done, rounds)
-                    # The rest at the rate so far, (done - before) / seconds, of which nothing may be drawn yet.
+                    # True if the rest, at the rate so far, would end after the deadline. Both sides of the comparison
+                    # are multiplied by done - before, which may be 0.
                     if job.gives_up and seconds * ((1 - before) * rounds - done + before) > (
                         (done - before) * (job.deadline - waited)
                     ):

@@ -85,7 +85,7 @@ def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
     table[:, 1], table[:, 0] = colors, (colors / 3 + 0.5).astype("u1")
     table[0] = 0
     table[..., 3] = 255
-    word = (2 * np.round(32 * occupancy)).astype("u1")  # an index into the table's rows, of which live = 1 is the next
+    word = (2 * np.round(32 * occupancy)).astype("u1")  # index of the word's color for live = 0; live = 1 follows
     by_pixel = np.repeat(np.repeat(word, 4, 0), 8, 1)[:height, :width]
     return _pixels(table.view("<u4").ravel()[by_pixel + live])
 

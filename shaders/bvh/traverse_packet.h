@@ -170,7 +170,7 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
         p->u.v16[h] = p->v.v16[h] = (float16)(0.0f);
     }
     if (popcount(active) >= MIN_PACKET_RAYS) {
-        uint representative = ctz(active);  // of which inactive rays become copies, as bound_packet wants them
+        uint representative = ctz(active);  // inactive rays become copies of it, as bound_packet wants
         float4 origin = with_w(float3_at(p->origin, representative), 0.0f);
         float3 direction = float3_at(p->direction, representative);
         for (uint inactive = ~active; inactive; inactive &= inactive - 1u)

@@ -1,6 +1,6 @@
 """Recognizes two forms of reductions: sums of products, and sums whose elements test the ends of a range.
 
-The NumPy target runs sums of products (contractions) as einsum; targets/matmul_kernels.py plans those that are matrix
+The NumPy target runs sums of products (contractions) as einsum; targets/matmul_kernels.py plans kernels for matrix
 products. `sum(a(j), j : p(i)..p(i + 1))` is lowered to a sum over all j of `j >= p(i) && j < p(i + 1) ? a(j) : 0`;
 tested_ends() finds p(i) and p(i + 1) again, so that a kernel's loop runs from one to the other.
 """

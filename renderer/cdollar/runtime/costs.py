@@ -134,7 +134,7 @@ def measure_ceilings(device: Device) -> Ceilings:
     copy = device.kernel("cdollar/roofline.cu", "copy", group_size=group, **constants)
     arithmetic = device.kernel("cdollar/roofline.cu", "multiply_add", group_size=group, **constants)
     moved = PROBE_BYTES if is_scalar else min(GPU_PROBE_BYTES, device.properties.memory_bytes // 8)
-    count = moved // 32  # elements of 16 bytes, each of which is read and written
+    count = moved // 32  # elements of 16 bytes; each element is read and written
     given, out = device.buffer(4 * count).fill(0), device.buffer(4 * count)
     threads = 4 * units if is_scalar else 2048 * units
     width = 8 if is_scalar else 1

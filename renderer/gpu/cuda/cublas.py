@@ -2,21 +2,18 @@
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError
+from renderer.gpu.cuda.streams import StreamDevice
 from renderer.gpu.device import Matrix, VendorBlas
-
-if TYPE_CHECKING:
-    from renderer.gpu.cuda.device import CudaDevice
 
 OP_N = 0  # CUBLAS_OP_N: not transposed
 
 
-def open_blas(device: "CudaDevice", dtype: DTypeLike) -> VendorBlas | None:
+def open_blas(device: StreamDevice, dtype: DTypeLike) -> VendorBlas | None:
     """Opens cuBLAS for "f4" or "f8"; None if NVIDIA's finder (cuda-pathfinder) finds no library."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
@@ -30,7 +27,7 @@ def open_blas(device: "CudaDevice", dtype: DTypeLike) -> VendorBlas | None:
 class Cublas(VendorBlas):
     """Products on the device's queue; float32 products are computed in float32, without TF32."""
 
-    def __init__(self, device: "CudaDevice", library: ctypes.CDLL, dtype: np.dtype) -> None:
+    def __init__(self, device: StreamDevice, library: ctypes.CDLL, dtype: np.dtype) -> None:
         self.device, self.dtype = device, dtype
         letter, self._real = {"f4": ("S", ctypes.c_float), "f8": ("D", ctypes.c_double)}[dtype.str[1:]]
         self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")

@@ -9,20 +9,32 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol, Self
 
 from renderer.gpu.cuda.driver import check, cu
-
-if TYPE_CHECKING:
-    from renderer.gpu.cuda.device import CudaDevice  # which imports this module
+from renderer.gpu.device import Device
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not synchronize with the default stream
+
+
+class StreamDevice(Device, Protocol):
+    """The members of CudaDevice that this module and cublas.py use; cuda/device.py imports this module."""
+
+    index: int  # of the GPU, as in cuda:0
+    _stream: Stream | None
+
+    @property
+    def stream_handle(self) -> int:
+        """Handle of the current stream; 0 is the default one."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 class Stream:
     """A stream that runs concurrently with the default stream; the GPU's scheduler prefers an `urgent` one."""
 
-    def __init__(self, device: CudaDevice, urgent: bool = False) -> None:
+    def __init__(self, device: StreamDevice, urgent: bool = False) -> None:
         with device:
             priority = cu.cuCtxGetStreamPriorityRange()[2] if urgent else 0  # status, least, greatest
             self.handle = int(check(cu.cuStreamCreateWithPriority(NON_BLOCKING, priority)))
@@ -34,7 +46,7 @@ class Stream:
         check(cu.cuStreamSynchronize(self.handle))
 
 
-def _destroy(device: CudaDevice, destroy: Callable[..., object], handle: object) -> None:
+def _destroy(device: StreamDevice, destroy: Callable[..., object], handle: object) -> None:
     """Calls a cuXDestroy function for a handle of the device."""
     with device:
         destroy(handle)
@@ -77,7 +89,7 @@ class Event:
 class PriorityStream(Stream):
     """A high-priority stream; as a context manager it becomes the device's current stream."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: StreamDevice) -> None:
         super().__init__(device, urgent=True)
         self.device = device
         self._previous_streams: list[Stream | None] = []  # of the `with` blocks that are open
@@ -94,7 +106,7 @@ class PriorityStream(Stream):
 class CudaTimestamp:
     """A timed event in the queue; see Timestamp."""
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: StreamDevice) -> None:
         self.device = device
         with device:
             self._event = Event(timed=True)
@@ -115,7 +127,7 @@ class CudaTimestamp:
 class CudaGraph:
     """A CUDA graph of launches, started by one call: about ten times faster than single launches from Python."""
 
-    def __init__(self, device: CudaDevice, work: Callable[[], None]) -> None:
+    def __init__(self, device: StreamDevice, work: Callable[[], None]) -> None:
         self.device, self._kept_alive = device, work  # `work` holds the buffers that the graph uses
         before = device.counters.launches
         stream = Stream(device)  # the default stream cannot be captured
@@ -144,7 +156,7 @@ class CudaGraph:
 class PeerCopy:
     """A stream and events for copies from one GPU to another; construct it with the source's context current."""
 
-    def __init__(self, source: CudaDevice, target: CudaDevice) -> None:
+    def __init__(self, source: StreamDevice, target: StreamDevice) -> None:
         with target:
             self.target_ready = Event()
         with source:

@@ -10,17 +10,14 @@ from __future__ import annotations
 import ctypes
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self, TypeGuard
+from typing import Protocol, Self, TypeGuard
 
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.gpu.device import BorrowedBuffer, Buffer, ReadbackBuffer, convert_errors
+from renderer.gpu.device import BorrowedBuffer, Buffer, Device, ReadbackBuffer, convert_errors
 from renderer.host import ask_for_large_pages
 from renderer.system.process import stop_signals
-
-if TYPE_CHECKING:
-    from renderer.gpu.opencl.device import OpenclDevice  # which imports this module
 
 # Signals during the import of PyOpenCL wait for its end: its C++ initialization calls Python, and a KeyboardInterrupt
 # there would abort() the process.
@@ -36,10 +33,23 @@ for _number in _came[:1]:
 MIN_LARGE_PAGES = 4 << 20  # smallest buffer in bytes for which a processor asks for large pages
 
 
+class MemoryDevice(Device, Protocol):
+    """The members of OpenclDevice that this module uses; opencl/device.py imports this module."""
+
+    _handle: cl.Device
+    _context: cl.Context
+    _queue: cl.CommandQueue
+    _copy_queue: cl.CommandQueue
+    _unified: bool  # the device shares the host's memory
+
+    def wait_for_compiler(self) -> None:
+        """Waits, open to Ctrl-C, for launches during which the driver may compile."""
+
+
 class OpenclBuffer(Buffer):
     """Device memory of an OpenCL device; see Buffer."""
 
-    device: OpenclDevice
+    device: MemoryDevice
 
     def _allocate(self) -> None:
         """Allocates the memory, at least 4 bytes; UnavailableError if it is too large."""
@@ -94,7 +104,7 @@ class OpenclBuffer(Buffer):
 class FilledBuffer(OpenclBuffer):
     """Memory created as a copy of a host array."""
 
-    def __init__(self, device: OpenclDevice, array: np.ndarray) -> None:
+    def __init__(self, device: MemoryDevice, array: np.ndarray) -> None:
         self._array: np.ndarray | None = array  # for _allocate(), which the constructor calls
         super().__init__(device, array.shape, array.dtype)
         self._array = None
@@ -117,7 +127,7 @@ class BorrowedOpenclBuffer(BorrowedBuffer, OpenclBuffer):
 class OpenclStagingBuffer:
     """Host memory allocated by OpenCL; kernels use it directly if the device shares memory, else it is copied."""
 
-    def __init__(self, device: OpenclDevice, count: int) -> None:
+    def __init__(self, device: MemoryDevice, count: int) -> None:
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         self._memory = cl.Buffer(device._context, flags, count)
@@ -160,7 +170,7 @@ class OpenclStagingBuffer:
 class OpenclTimestamp:
     """A marker in the queue; see Timestamp."""
 
-    def __init__(self, device: OpenclDevice) -> None:
+    def __init__(self, device: MemoryDevice) -> None:
         self._device, self._event = device, cl.enqueue_marker(device._queue)
         device._queue.flush()
 
@@ -180,7 +190,7 @@ class OpenclTimestamp:
 class OpenclReadback(ReadbackBuffer):
     """A device buffer and host memory; copies run on the second queue."""
 
-    def __init__(self, device: OpenclDevice, count: int) -> None:
+    def __init__(self, device: MemoryDevice, count: int) -> None:
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
         self._array = np.empty(count, np.uint8)
         self._arrived: cl.Event | None = None  # of the last start_copy()

@@ -37,7 +37,7 @@ def caustic_meshes(settings: Any) -> dict[int, list[Any]]:
 
 
 def sampled_meshes(settings: Any) -> dict[int, list[Any]]:
-    """Returns the entries of caustic_meshes() of which a shape sees a small lamp."""
+    """Returns the entries of caustic_meshes() with a shape that sees a small lamp."""
 
     def is_sampled(index: int, shapes: list[Any]) -> bool:
         large = LARGE[f"{settings.materials[index].kind} mesh"]
