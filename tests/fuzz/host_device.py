@@ -75,7 +75,7 @@ class HostDevice(Device):
     def buffer(self, shape: Any, dtype: Any = "f4") -> HostBuffer:
         return HostBuffer(self, shape, dtype)
 
-    def _kernel(self, file: Any, entry: str, group_size: int, constants: dict[str, object]) -> HostKernel:
+    def kernel(self, file: Any, entry: str, group_size: int = 256, **constants: object) -> HostKernel:
         return HostKernel(group_size)
 
     def staging_buffer(self, count: int) -> Any:

@@ -162,7 +162,7 @@ def mode(name):
         systems.SMALL_ORDER, certified.ROWS, systems.enclose = before
 
 
-def refuse(*_arguments):
+def refuse(*_arguments, **_options):
     raise IncompleteError("no enclosure in float64")
 
 

@@ -392,7 +392,7 @@ def light_samples(device, settings, point, count, seed):
     """Directions and pdfs (count, 4) of light samples from one point, and radiances with distances."""
     picture = Picture(SimpleNamespace(device=device))
     settings = replace(settings, schedule="wavefront")
-    picture._update_geometry(settings, 0)
+    picture._update_geometry(settings)
     geometry, materials = picture._geometry, material_rows(settings)
     lights = LightSampler(device, settings, geometry.primitives, materials)
     constants = compile_constants(settings, geometry.has_spheres) | NO_SCHEDULE  # no kernel but the probe
