@@ -147,6 +147,41 @@ def test_single_scattering_is_its_integral(picture, rng, g, near):
     assert (np.abs(values.mean((0, 1)) - wanted) < 5 * error + 1e-3 * wanted).all(), (values.mean((0, 1)), wanted)
 
 
+def walks(rng, count, density, albedo, g, direction):
+    """Mean radiance of paths that enter a ball of radius 1 through its center: NumPy's own free flights and angles."""
+    position, direction = np.tile(-direction, (count, 1)), np.tile(direction, (count, 1))
+    total, weight = 0.0, 1.0
+    while len(position):
+        ahead = (position * direction).sum(1)
+        leave = -ahead + np.sqrt(np.maximum(ahead**2 - (position**2).sum(1) + 1, 0))
+        flight = rng.exponential(1 / density, len(position))
+        stays = flight < leave
+        total += weight * np.maximum(direction[~stays, 1], 0).sum()
+        position = position[stays] + flight[stays, None] * direction[stays]
+        xi, turn = rng.uniform(size=len(position)), rng.uniform(0, 2 * np.pi, len(position))
+        cosine = (1 + g * g - ((1 - g * g) / (1 - g + 2 * g * xi)) ** 2) / (2 * g)
+        old = direction[stays]
+        side = np.cross(old, np.eye(3)[np.abs(old).argmin(1)])
+        side /= np.linalg.norm(side, axis=1, keepdims=True)
+        around = np.cos(turn)[:, None] * side + np.sin(turn)[:, None] * np.cross(old, side)
+        direction = cosine[:, None] * old + np.sqrt(1 - cosine**2)[:, None] * around
+        weight *= albedo
+    return total / count
+
+
+def test_paths_of_many_scatterings_are_walks(picture, rng):
+    """A furnace is blind to a direction that is not drawn anew; a sky that is bright above alone is not."""
+    axis, g, density, albedo = np.array([0.0, 0.96, -0.28]), 0.6, 2.0, 0.9
+    volume = Volume("ellipsoid", (0.0, 0.0, 0.0), (2.0, 2.0, 2.0), density, albedo=albedo, anisotropy=g)
+    view = Camera(tuple(-3 * axis), (0.0, 0.0, 0.0), fov_degrees=0.01)
+    scene = Settings(view=view, volumes=(volume,), zenith=(1.0, 1.0, 1.0), max_depth=64, rr_depth=64,
+                     materials=MATERIALS, seed=int(rng.integers(1 << 30)))  # fmt: skip
+    values = render(picture, scene, (40, 40), 32)[..., 0]
+    error = values.std() / np.sqrt(values.size)
+    wanted = walks(rng, 100_000, density, albedo, g, axis)
+    assert error < 3e-3 and abs(values.mean() - wanted) < 5 * error + 3e-3, (values.mean(), wanted)
+
+
 def segment_scenes(rng):
     """Scenes in which equiangular sampling meets all that it shares a ray with."""
     floor = {"materials": (*MATERIALS, Material("glass", "glass", (1.0, 1.0, 1.0), ior=1.5)), "quads": (FLOOR,)}
