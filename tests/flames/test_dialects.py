@@ -1,5 +1,6 @@
 """Files of Apophysis, Fractorium, JWildfire and of no XML at all; files of many flames; what is said to be ignored."""
 
+import colorsys
 import json
 from dataclasses import replace
 from itertools import pairwise
@@ -247,7 +248,8 @@ def test_apophysis_curves_are_rational_bezier_curves_over_their_parameter():
 
 def test_other_programs_tone_curves_equal_their_formulas(gpu):
     """White level, opacity of the foreground, curves and saturation against NumPy, pixel by pixel."""
-    key = entry('quality="30" background="0.1 0.2 0.4" estimator_radius="0" filter="0"').keyframe
+    three = XFORM + XFORM.replace("0.3 0", "-0.3 0.4") + XFORM.replace("0.3 0", "0 -0.5")
+    key = entry('quality="30" background="0.1 0.2 0.4" estimator_radius="0" filter="0"', xform=three).keyframe
     key = replace(key, flame=replace(key.flame, supersample=1))
     plain = settings_from_keyframe(replace(key, flame=replace(key.flame, background=(0.0, 0.0, 0.0))))
     picture = flame_picture.Picture(gpu)
@@ -273,6 +275,12 @@ def test_other_programs_tone_curves_equal_their_formulas(gpu):
     gray = drawn(replace(plain, saturation=0.0))
     assert np.ptp(gray, axis=2).max() <= 1.1
     assert np.abs(gray[..., 0] - (flat.max(2) + flat.min(2)) / 2).max() <= 1.6  # the luminosity of HSL stays
+    strong, differences = drawn(replace(plain, saturation=1.3)), []
+    for x, y in np.argwhere((np.ptp(flat, axis=2) > 20) & (flat.max(2) < 254))[:200]:
+        hue, luminosity, saturation = colorsys.rgb_to_hls(*(flat[x, y] / 255))
+        more = colorsys.hls_to_rgb(hue, luminosity, min(saturation + 0.3, 1.0))
+        differences.append(np.abs(strong[x, y] - 255 * np.array(more)).max())
+    assert len(differences) > 3 and max(differences) < 4
     thin = replace(plain, background=(0.5, 0.5, 0.5), brightness=0.04, gamma=1.0)
     shown, hidden = drawn(thin), drawn(replace(thin, fg_opacity=0.0))
     opacity = 128 - drawn(replace(thin, white_level=1e4))  # nearly black colors: what is left is the background

@@ -631,6 +631,13 @@ def test_the_tour_has_five_steps_and_comes_once(hand, tmp_path):
     assert app.overlays.tour_step is None and app.overlays.tour_marker.exists()
 
 
+def test_pages_of_the_reference_have_headings_and_terms():
+    lines = page_lines("cdollar_functions.md")
+    headings = [line.term for line in lines if line.is_heading]
+    assert headings == ["Functions of C$", "Built in", "The prelude"]
+    assert any(line.term == "clamp" and "low" in line.text for line in lines if not line.is_heading)
+
+
 @pytest.mark.slow
 def test_the_reference_explains_every_setting_and_every_page(hand):
     lines = setting_lines(type(hand.app.panel.scene.settings))
