@@ -32,6 +32,7 @@ architecture.md is the map of the code. Names are imported when they are first a
 import sys
 
 # Only the command `rayfold` and `python -m renderer` change a signal, and no script that imports the package.
+# While Python looks for the module of -m, sys.argv begins with "-m", and sys.orig_argv has the module's name there.
 _words = getattr(sys, "argv", [])[:1] or [""]
 if _words[0].endswith("/rayfold") or _words == ["-m"] and sys.orig_argv[-len(sys.argv)] == "renderer":
     import _signal  # the command: a signal during its imports leaves no traceback
@@ -41,7 +42,7 @@ if _words[0].endswith("/rayfold") or _words == ["-m"] and sys.orig_argv[-len(sys
 
 from renderer.lazy import lazy_names  # noqa: E402
 
-TYPE_CHECKING = False  # typing would take nine tenths of the import, in which a signal's traceback is Python's
+TYPE_CHECKING = False  # to import the name from typing would take nine tenths of this module's time
 if TYPE_CHECKING:
     from renderer import cdollar as cdollar
     from renderer import flames as flames
@@ -64,7 +65,7 @@ __all__ = [
     "KernelError", "Material", "Mesh", "RaytraceSettings", "Renderer", "Scene", "UnavailableError", "UserError", "film",
     "instances", "load", "open", "open_picture", "refine", "render", "scene_names", "solve", "sum", "verify",
 ]  # fmt: skip
-_HOMES = {
+_HOMES = {  # name -> the module below renderer that defines it; "": a package. Later lines replace earlier ones
     **dict.fromkeys(("cdollar", "flames", "gpu", "numerics"), ""),
     **dict.fromkeys(__all__, "errors"),
     **dict.fromkeys(("Renderer", "open", "open_picture", "refine", "render"), "api.drawing"),

@@ -38,13 +38,13 @@ def ab(args: argparse.Namespace) -> int:
     Without --base, as for `bench aa`, the base is another worktree of the head.
     """
     options, head_ref, dirty = ExperimentOptions.from_arguments(args), getattr(args, "head", None), False
-    if args.program and not head_ref:
+    if args.program and not head_ref:  # program: the line of --command
         dirty = bool(git("status", "--porcelain", "--untracked-files=no", tree=args.repo))
         # `git stash create` makes a commit of the changes, to which no branch refers, and leaves the files as they are.
         head_ref = git(*IDENTITY, "stash", "create", tree=args.repo) if dirty else "HEAD"
     with ExitStack() as stack:
         base, base_sha = stack.enter_context(worktree(args.repo, getattr(args, "base", None) or str(head_ref), "base"))
-        head, refs = args.repo, head_of(args.repo)
+        head, refs = args.repo, head_of(args.repo)  # refs: the head's commit and whether its tree has changes
         if head_ref:
             head, head_sha = stack.enter_context(worktree(args.repo, head_ref, "head"))
             refs = {"head": head_sha, "dirty": dirty}
@@ -104,7 +104,7 @@ def worktree(tree: Path, ref: str, arm: str) -> Iterator[tuple[Path, str]]:
             shutil.rmtree(folder, ignore_errors=True)
     path = tree / ".bench" / f"{arm}-{sha[:12]}-{os.getpid()}"
     try:
-        git("worktree", "prune", tree=tree)
+        git("worktree", "prune", tree=tree)  # git forgets the worktrees whose folders were removed above
         git("worktree", "add", "--detach", "--force", str(path), sha, tree=tree)
     except subprocess.CalledProcessError as error:
         raise UnavailableError(f"bench ab: git cannot lay out {sha[:12]}: {error.stderr.strip()}") from error

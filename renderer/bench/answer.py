@@ -23,6 +23,7 @@ def compute_verdicts(
 
     def measure_pairs(stage: str, names: list[str], pairs: int) -> dict[str, np.ndarray]:
         measure(stage, names, pairs)
+        # A resumed file may hold more pairs than this look of the test is to see.
         ratios = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
         return {name: values for name, values in ratios.items() if len(values)}
 
@@ -34,6 +35,7 @@ def compute_verdicts(
     for name in names:
         reason = experiment.invalid(name)
         if reason or name not in verdicts:
+            # the numbers: shift, low, high, both p-values, pairs
             verdicts[name] = Verdict("INVALID", 0.0, 0.0, 0.0, 1.0, 1.0, 0, reason or "no complete pair was measured")
     return {name: verdicts[name] for name in names if not experiment.skipped(name)}
 
@@ -83,7 +85,8 @@ def _exit_code(experiment: Experiment, answer: Json, labels: set[str], fail_on_u
 
     `labels`: the labels that decide. Increased counters also give 1, as do undecided cases with
     `fail_on_undecided`. An INVALID case gives 1, since CI must not pass what was not judged; but INTERNAL_ERROR if the
-    head's case crashed. A command is not this program, so that its failure is never an internal error.
+    head's case crashed. A command is not this program, so that its failure is never an internal error. No case at all,
+    and a case without a complete pair, count as undecided.
     """
     invalid = [name for name, label in answer["verdicts"].items() if label == "INVALID"]
     crashes = [row for name in invalid if (row := experiment.crash(name))]

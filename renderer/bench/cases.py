@@ -2,11 +2,11 @@
 
 A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`; NAME/ is prefixed to their names. Without any import of
 this program it may return plain functions, {name: function} or {name: (function, counters)}, whose processor time is
-taken; counters are a dict of whole numbers that the function raises. Cases that differ in
-one number, named such as size=1024, become a curve in the report. cases() must return quickly: compile kernels and
-fill buffers in check(), which always runs first, and pass LazyDevice(lambda: gpu.device) as the device. Where a
-device lacks what a case needs, cases() or check() raises UnavailableError. If the module has a function
-`table(records) -> str`, its text is printed after the rows of the cases.
+taken; counters are a dict of whole numbers that the function raises. At least three cases that differ in one number,
+named such as size=1024, become a curve in the report. cases() must return quickly: compile kernels and fill buffers in
+check(), which always runs first, and pass LazyDevice(lambda: gpu.device) as the device. Where a device lacks what a
+case needs, cases() or check() raises UnavailableError. If the module has a function `table(records) -> str`, its text
+is printed after the rows of the cases.
 
 Scenes and modules come from this repository, or from the one that --repo names.
 """
@@ -142,6 +142,7 @@ def _find_each(
             if on_error is None:
                 raise
             on_error(source, error)
+            # its patterns are not reported again as patterns without a case
             unseen = [pattern for pattern in unseen if pattern not in wanted]
             continue
         for case in cases:
@@ -246,7 +247,7 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
     table = from_table(BenchTable, scene.bench, context, path.parent)
     shape = size or table.size or scene.size or DEFAULT_SIZE
     panels = expand_layout(scene)
-    rectangles = [(0, 0, *shape)]
+    rectangles = [(0, 0, *shape)]  # of each panel: x, y, width, height
     if panels != [scene]:
         rectangles = grid(len(panels), shape, scene.settings.columns, scene.settings.gap)
     cases: list[Case] = []
@@ -291,6 +292,7 @@ class SceneRun:
         case.counters = self.counters
         self.facts |= {"size": list(self.size), "scene": self.scene.path.name}
         case.facts = self.facts
+        # first called after check(), whose draws have opened the devices
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
 
@@ -330,7 +332,7 @@ class SceneRun:
 
     def _open_devices(self) -> list[Any]:
         """Returns the devices that this process has opened so far."""
-        opened = vars(self.gpu)
+        opened = vars(self.gpu)  # has the cached properties `devices` and `gl` once they were read
         return [*opened.get("devices", ()), *([opened["gl"]] if "gl" in opened else [])]
 
 

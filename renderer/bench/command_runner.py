@@ -36,7 +36,7 @@ class CommandRunner(Runner):
     preparing = "the command runs"
 
     def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: Json):
-        # Words of the command by case, and the name under which it reports the case; "" for a command timed as a whole.
+        # By case: the words of the command, and the name by which it reports the case, "" if it is timed as a whole.
         self._commands: dict[str, tuple[list[str], str]] = {}
         super().__init__(options, trees, refs)
 
@@ -58,8 +58,8 @@ class CommandRunner(Runner):
             if cases:
                 self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")
             cases = cases or {printable(line, MAX_NAME) if more else case_of_command(line): (words, "")}
-            if self._commands.keys() & cases.keys():
-                raise UserError(f"--command: two cases would be named {next(iter(cases))!r}")
+            if twice := self._commands.keys() & cases.keys():
+                raise UserError(f"--command: two cases would be named {min(twice)!r}")
             self._commands |= cases
         if self._counter.tool and options.counts == "auto" and options.by == "time" and slowest > counting.AFFORDABLE:
             text = f"the command takes {slowest / 1e9:.2g} s of the processor, 10 to 50 times as long under"
@@ -111,7 +111,7 @@ class CommandRunner(Runner):
                 row = rows[arm]
                 for key in ("wall_ns", "cpu_ns"):
                     row[key] += times.get(key, [])
-                row["turns"].append(len(times["wall_ns"]))
+                row["turns"].append(len(times["wall_ns"]))  # the number of runs in this round
                 row["counters"] = times.get("counters", {})
                 row["counts"] = {"peak memory": took["peak memory"]} if took["peak memory"] else {}
             rounds += 1

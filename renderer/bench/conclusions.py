@@ -80,8 +80,8 @@ def _conclusion(experiment: Experiment, name: str, verdict: Verdict, counts: Jso
 def _rule(experiment: Experiment) -> DecisionRule:
     """The rule by which an experiment was last judged; LIMITS stand for numbers that are missing or not valid.
 
-    Its header has the numbers of pairs, its last line with verdicts the others. `midpoint` (verdict.py) is not 0 for a
-    step of `bench find`.
+    Its header has the numbers of pairs, its last line with verdicts the others. `midpoint` (verdict.py) is 0 but for
+    the steps of `bench find` after its head.
     """
     settings, answer = experiment.header.get("settings", {}), experiment.answer
     pairs, most = settings.get("pairs"), settings.get("max_pairs")
@@ -112,6 +112,7 @@ def _advice(experiment: Experiment, name: str, verdict: Verdict, rule: DecisionR
         case = f"--command {shlex.quote(printable(str(program)))}" + ("" if is_whole else f" {case}")
         for option in ("setup", "clock", "counts"):
             value = printable(str(settings.get(option) or ""))
+            # the defaults of setup, clock and counts need no option
             case += f" --{option} {shlex.quote(value)}" if value not in ("", "wall", "auto") else ""
     by = f" --by {experiment.by.removeprefix('peak ')}" if experiment.by != "time" else ""
     same = f"a change of {smallest} or more is ruled out"
@@ -164,7 +165,7 @@ def _sections(experiments: list[Experiment]) -> Iterator[tuple[str, list[Conclus
         base = experiment.header["refs"].get("base")
         groups.setdefault(f"find from {base}" if _is_step(experiment) else str(number), []).append(experiment)
     for members in groups.values():
-        members.sort(key=lambda experiment: not experiment.found)
+        members.sort(key=lambda experiment: not experiment.found)  # the head first: only it has `found`
         rows = [conclude(experiment) for experiment in members]
         found = f"; {members[0].found}" if members[0].found else ""
         yield summary(members[0], rows[0]) + found, [row for group in rows for row in group]

@@ -1,12 +1,13 @@
 """Costs of a process beside its time: instructions, cycles, cache misses, memory; and the verdict of each.
 
 Other programs on the machine change a process's time, but hardly its instructions, so that a few processes show 1 %.
-Commands are counted by perf_event_open(2) where the system lets them, else by valgrind. Both arms of a pair hash texts
-alike, which alone moves a Python program's instructions by 4 %, and every pair hashes them otherwise.
+Commands are counted by perf_event_open(2) where the system lets them, else by valgrind. Python's seed of hashes alone
+moves a program's instructions by 4 %: both arms of a pair get the same seed, and every pair another one.
 
-Valgrind's cachegrind, without its caches, counts the same instructions as its lackey, and takes a third of the
-processor time of its callgrind, which leaves out 6 % of a C program that calls a shared library in a loop. Without
-following jumps when it translates it takes 12 % less for Python, whose start alone it translates for 0.9 s.
+Of valgrind's tools, cachegrind without its caches counts the same instructions as lackey, and takes a third of the
+processor time of callgrind, which leaves out 6 % of a C program that calls a shared library in a loop. If its
+translation does not follow jumps (--vex-guest-chase=no), it takes 12 % less time for Python, for whose start the
+translation alone takes 0.9 s.
 """
 
 import json
@@ -34,10 +35,11 @@ TIMEOUT = 300  # seconds, for one process
 EVENTS = ("instructions", "cycles", "cache misses")
 CACHEGRIND = ("--tool=cachegrind", "--vex-guest-chase=no", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 LAUNCHER = Path(__file__).with_name("launcher.py")
-AFFORDABLE = 2e8  # ns of processor time of a command that is counted by valgrind beside its time: 16 runs of 2 to 8 s
+# ns of processor time up to which a command is counted by valgrind beside its time: 16 runs of 2 to 8 s.
+AFFORDABLE = 2e8
 FIRST_PAIRS = 8  # the fewest whose signed-rank interval has 99 % confidence
-LOOKS = ((1, 0.8), (2, 0.2))  # multiples of these pairs after which counts are judged, and each look's part of alpha
-Measure = Callable[[str, list[str], int], None]  # measures a stage's pairs of cases until there are so many
+LOOKS = ((1, 0.8), (2, 0.2))  # counts are judged after these multiples of the first pairs, each by its part of alpha
+Measure = Callable[[str, list[str], int], None]  # measure(stage, cases, n): until each case has n pairs of the stage
 FINER = 4  # counts are judged at --min-effect / FINER: by default 0.5 %
 
 
@@ -107,7 +109,7 @@ def launch(
         variables |= {"RAYFOLD_BENCH_SECONDS": seconds}
         line = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), ",".join(counter.events)]
         if counter.tool:
-            line += ["valgrind", *CACHEGRIND, "--trace-children=yes", f"--log-file={scratch}/%p.log"]
+            line += ["valgrind", *CACHEGRIND, "--trace-children=yes", f"--log-file={scratch}/%p.log"]  # one a process
         process = subprocess.Popen(
             [*line, *words], cwd=folder, env=os.environ | {name: str(value) for name, value in variables.items()},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,

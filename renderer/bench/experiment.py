@@ -56,7 +56,7 @@ class Experiment:
     def pairs(self, case: str, stage: str) -> dict[int, dict[str, Json]]:
         """Returns the complete pairs of a stage: pair number -> arm -> row.
 
-        A pair is complete if one attempt has the times of both arms and the machine was not throttled meanwhile.
+        A pair is complete if one attempt has times or counts of both arms and the machine was not throttled meanwhile.
         """
         attempts: dict[tuple[int, int], dict[str, Json]] = {}  # (pair, attempt) -> arm -> row
         for row in self.processes(case, stage):

@@ -59,7 +59,7 @@ def main(report: str, events: str, command: list[str]) -> None:
     try:
         code, seconds, peak = run_child(command)
         took: dict[str, object] = {"code": code, "wall_ns": time.perf_counter_ns() - began}
-        took |= {"cpu_ns": max(1, round(1e9 * seconds)), "peak memory": peak}
+        took |= {"cpu_ns": max(1, round(1e9 * seconds)), "peak memory": peak}  # bytes of the largest process
         took |= {name: read_event(descriptor) for name, descriptor in opened.items()}
     except OSError as error:
         took = {"error": error.strerror}

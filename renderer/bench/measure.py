@@ -172,6 +172,7 @@ def count_operations(case: Case) -> tuple[dict[str, int], bool]:
     after = [_counters(device) for device in devices]
     deltas = [{k: last[k] - first.get(k, 0) for k in last} for first, last in zip(before, after, strict=True)]
     total = {name: sum(delta.get(name, 0) for delta in deltas) for delta in deltas for name in delta}
+    # the first of the devices is case.device
     return total | (case.counters() if case.counters else {}), not any(any(d.values()) for d in deltas[1:])
 
 

@@ -1,8 +1,9 @@
 """A plugin of pytest with pytest-benchmark's fixture `benchmark`, whose tests `bench ab --command "pytest ..."` judges.
 
-pytest loads it wherever this program is installed, so it imports nothing of this program but packages' first lines. It
-defines the fixture in processes that `bench ab` started (RAYFOLD_BENCH names their file of cases), where it takes the
-place of pytest-benchmark, and where pytest-benchmark is absent. Every other run is pytest-benchmark's.
+pytest loads it wherever this program is installed, so it imports nothing of this program; renderer and renderer.bench,
+in which it lies, import a few small modules. It defines the fixture in processes that `bench ab` started (RAYFOLD_BENCH
+names their file of cases), where it takes the place of pytest-benchmark, and where pytest-benchmark is absent. Every
+other run is pytest-benchmark's.
 """
 
 import json
@@ -33,6 +34,7 @@ class Benchmark:
     def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Times rounds of function(*args, **kwargs) for `seconds`, one at least; returns the result."""
         iterations = 1
+        # without seconds (a warm-up, a counted process, or no `bench ab`) one round of one call is enough
         while self._round(function, args, kwargs, iterations)[1] < SHORTEST_ROUND and self.seconds:
             iterations *= 2
         end, rounds = time.perf_counter() + self.seconds, 0

@@ -117,10 +117,12 @@ def report(args: argparse.Namespace) -> int:
         raise UserError("bench report: wants -o report.html, --text or --badge F.svg")
     with own_outputs(args.badge, args.output, force=args.force):
         if args.badge:
-            is_json = args.badge.suffix == ".json"  # which has no place for a seal
+            # A seal, a comment at the end, shows that this program wrote the file; JSON has no comments.
+            is_json = args.badge.suffix == ".json"
             write_text(args.badge, badge(experiments, is_json), is_sealed=not is_json)
         if args.output is not None:
-            write_text(args.output, as_text(experiments) if args.text else report_page(records, experiments), True)
+            text = as_text(experiments) if args.text else report_page(records, experiments)
+            write_text(args.output, text, is_sealed=True)
     if args.text and args.output is None:
         print(as_text(experiments), end="")
     elif args.output is not None and not args.text:

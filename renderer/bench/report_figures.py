@@ -236,6 +236,7 @@ def _depths(subsystem: str, records: list[Json]) -> Iterator[ReportFigure]:
     named = [(row, *_parameter(row["case"])) for row in records]
     rows = [row | {"family": name, "depth": int(number)} for row, name, key, number in named if key in DEPTHS]
     for (family, _device), members in grouped(rows, "family", "device").items():
+        # records with a count of active rays for each depth; of these, every depth from 1 is needed
         by_depth = {row["depth"]: row for row in members if len(row.get("active rays", ())) == row["depth"] > 0}
         depths = tuple(range(1, len(by_depth) + 1))
         if sorted(by_depth) != list(depths) or len(by_depth) < 2 or not by_depth[depths[-1]]["active rays"][0]:

@@ -10,7 +10,7 @@ import pytest
 
 from renderer.bench import answer, experiment, find
 from renderer.bench.answer import print_verdicts
-from renderer.bench.command_runner import expand_parameters
+from renderer.bench.command_runner import CommandRunner, expand_parameters
 from renderer.bench.conclusions import _advice, as_text, conclude
 from renderer.bench.counting import Counter
 from renderer.bench.experiment import SAME_HOST, Experiment, open_experiment, read_experiment, read_experiments
@@ -419,3 +419,16 @@ def test_parameters_make_a_case_each(tmp_path):
     assert list(expand_parameters("a {n} {m}", [("n", ["1", "2"]), ("m", ["x"])])) == ["a 1 x", "a 2 x"]
     with pytest.raises(UserError, match="has no {k}"):
         list(expand_parameters("a {n}", [("k", ["1"])]))
+
+
+def test_the_name_that_two_cases_would_have_is_said(monkeypatch):
+    """Of the cases that a command reports for a parameter's value, the one that another value has too."""
+    runner = object.__new__(CommandRunner)
+    runner._commands = {}
+    runner._options = Namespace(
+        by="time", counts="none", setup=None, program="true {n}", parameter=[("n", ["1", "1"])], cases=[]
+    )
+    reports = iter([{"b": {}}, {"a": {}, "b": {}}])
+    monkeypatch.setattr(CommandRunner, "_warm_up", lambda self, words: (next(reports), 1))
+    with pytest.raises(UserError, match=r"would be named 'b \(true 1\)'"):
+        runner._list_cases()
