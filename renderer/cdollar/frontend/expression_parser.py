@@ -14,7 +14,7 @@ from renderer.cdollar.frontend.lexer import KEYWORDS, MAX_CHAIN, Token, TokenStr
 # All binary operators are left-associative.
 PRECEDENCE = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7}
 PRECEDENCE |= {"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
-MAX_FLOAT = 3.4028235677973366e38  # the least double that rounds to infinity, halfway above the largest float
+FLOAT_OVERFLOW = 3.4028235677973366e38  # the least double that rounds to an infinite float
 
 
 class ExpressionParser(TokenStream):
@@ -204,7 +204,7 @@ class ExpressionParser(TokenStream):
         if not self.accept("("):
             return None
         type_ = self.try_type()
-        after = self.peek()
+        after = self.peek()  # behind the `)`, if a type was taken
         starts_operand = after.kind in ("identifier", "real", "integer", "hex") or after.text in set("(-+!~*")
         is_keyword = after.text in KEYWORDS - {"true", "false", "new"}
         if type_ is None or not self.at(")") or not starts_operand or is_keyword:
@@ -260,7 +260,7 @@ class ExpressionParser(TokenStream):
         if not self.accept(":"):
             assert low is not None
             return low
-        ends: list[ast.AstNode | None] = [None, None]
+        ends: list[ast.AstNode | None] = [None, None]  # high, and behind another `:` the step
         for k in range(2):
             if not self.at(":", ",", "]"):
                 ends[k] = self.expression()
@@ -292,7 +292,7 @@ class ExpressionParser(TokenStream):
             with self.nesting():
                 elements = [self.expression() for _ in self.items("]", "between elements")]
             return ast.ArrayLiteral(self.span_from(token.span), elements)
-        self.accept("new")
+        self.accept("new")  # as in C#, `new Point(1, 2)`: it is ignored
         if token.is_identifier and self.token.text in self.type_names and token.text != "domain":
             return self.constructor_call()
         if self.token.is_name:
@@ -328,7 +328,7 @@ class ExpressionParser(TokenStream):
         value = float(text.rstrip("fd"))
         if value == float("inf"):
             self.fail("CS0114", "this number is too large for double", span=token.span)
-        if kind == "float" and value > MAX_FLOAT:
+        if kind == "float" and value >= FLOAT_OVERFLOW:
             self.fail("CS0114", "this number is too large for float", "write it as double: 1e40d", token.span)
         return ast.Literal(token.span, value, kind)
 

@@ -15,7 +15,7 @@ from renderer.cdollar.checker.tables import UserFunction
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
-from renderer.cdollar.frontend.expression_parser import MAX_FLOAT
+from renderer.cdollar.frontend.expression_parser import FLOAT_OVERFLOW
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag
 from renderer.cdollar.lowering.compilation import Compilation
@@ -24,8 +24,9 @@ from renderer.cdollar.runtime.pictures import HALF_OVERFLOW, READ_SUFFIXES, read
 from renderer.errors import InputError
 from renderer.formats.tables import read_table
 
-# The absolute value that decimal numbers of a table must stay below, by scalar type.
-MAX_NUMBER = {"half": HALF_OVERFLOW, "float": MAX_FLOAT, "double": MAX_FLOAT}
+# The absolute value that decimal numbers of a table must stay below to be rounded to a scalar type. They are doubles
+# already, so that any bound does for double.
+MAX_NUMBER = {"half": HALF_OVERFLOW, "float": FLOAT_OVERFLOW, "double": FLOAT_OVERFLOW}
 Files = Mapping[str, str | Path | np.ndarray]  # paths or arrays by name of the array parameter
 Given = Any  # a parameter of a picture: a number, a tuple of numbers, or the path of an array
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).

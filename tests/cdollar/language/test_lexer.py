@@ -5,12 +5,13 @@ import random
 import re
 import tokenize as python
 
+import numpy as np
 import pytest
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.lexer import KEYWORDS, Token, tokenize
 from renderer.cdollar.frontend.parser import parse
-from tests.cdollar.evaluate import value_of
+from tests.cdollar.evaluate import error_of, value_of
 
 # The words that C$ takes from C#, C and ML; assets/guides/cdollar.md shows each of them.
 RESERVED = {
@@ -141,6 +142,14 @@ def test_numbers_are_one_token_of_the_value_that_python_reads(text):
 )  # fmt: skip
 def test_digits_at_the_start_are_numbers(text, kinds):
     assert [token.kind for token in tokens(text)] == kinds
+
+
+def test_a_float_literal_is_finite():
+    """The limit is halfway from the greatest float to 2^128, and rounds to infinity itself."""
+    halfway = float(2**128 - 2**103)
+    below = float(np.nextafter(halfway, 0))
+    assert value_of(f"float main() => {below!r}f;") == np.finfo("f4").max
+    assert error_of(f"float main() => {halfway!r}f;").code == "CS0114"
 
 
 def test_each_of_several_declarations_has_its_own_words():
