@@ -1,7 +1,8 @@
 """NumPy arrays as C$ functions of their indices: .npy files and arguments of main.
 
 array_function() takes an array and the type that main declares, and returns a FunctionValue whose domain is the array's
-shape. .npy files are memory-mapped; their elements are converted to C$'s types when they are read.
+shape. .npy files are memory-mapped; their elements are converted to C$'s types when they are read. `shown` is the
+array's name in messages.
 """
 
 import sys
@@ -113,7 +114,7 @@ def map_npy(path: Path, shown: str) -> np.ndarray:
         header = read_header(file, shown, file_size(file))
         if header.dtype.hasobject:
             raise InputError(f"{shown}: holds Python objects; numbers are wanted")
-        if not header.nbytes:
+        if not header.nbytes:  # the system maps no empty range
             return np.empty(header.shape, header.dtype)
         return np.memmap(file, header.dtype, "r", file.tell(), header.shape, "F" if header.is_fortran else "C")
 

@@ -3,7 +3,8 @@
 A union is a list of disjoint boxes. Inference (after Tensor Comprehensions) runs in rounds: affine indices narrow the
 ranges of bound variables. Each full expression has an inference context, which collects its bound variables and one
 constraint for each index. When the expression is lowered, its variables are solved; constraints on variables of an
-outer expression move to the context of that expression.
+outer expression move to the context of that expression. A Dimension (ir/dag.py) is a Range or one of three states:
+INFINITE, NOT_INFERRED (not solved yet), or UNKNOWN (it depends on an unknown argument of a function that is checked).
 
 Example: `var c(i) = a(i) + b(i + 1)`, with a over 0..10 and b over 0..8, has the constraints `i in 0..10` and
 `i + 1 in 0..8`. They give i the range 0..7, and so c its domain.
@@ -124,7 +125,7 @@ class DataRange:
     box: Callable[[], Range | None]
 
 
-Warn = Callable[[str, Span, str, str], None]  # Dag.warn
+Warn = Callable[[str, Span, str, str], None]  # Dag.warn(code, span, message, hint)
 DataRanges = dict[BoundVariable, DataRange]
 # Constraints that a variable's range must satisfy, each with the affine form of its index.
 Uses = list[tuple[IndexConstraint, Affine]]
@@ -198,7 +199,7 @@ class InferenceStack:
                 continue
             if outer is not None and inference.depends_on_outer(variable, own):
                 outer.variables[variable] = span
-            elif variable.reduced:
+            elif variable.reduced:  # a reduction binds it
                 name = variable.name
                 message = f"the reduction over `{name}` has an infinite domain: no function or restriction bounds it"
                 hint = f"restrict it: `{name} : 0..n`, or `{name} : f` for the domain of a function f"
@@ -292,6 +293,7 @@ class Inference:
                 bounds = solve_bounds(form, variable, use.range)
                 if bounds is None:
                     continue
+                # max(): the range is empty where the bounds cross
                 candidate = Range(bounds[0], max(bounds), use.range.narrowed or not is_direct, use.span.provenance)
             if is_direct and not candidate.narrowed and not use.has_border:
                 if direct is not None and (direct.low, direct.high) != (candidate.low, candidate.high):

@@ -42,7 +42,8 @@ class NodeBuilder:
     From the innermost outwards: apply() makes the node of an operation on nodes that have its type already;
     elementwise() converts values to a type and applies an operation to each component; unary(), binary() and function()
     find the type, for an operator or for an operation that is written as a call; call() takes the name of any built-in
-    function on values: of an operation, of dot or cross, or of a definition in builtins.cb.
+    function on values: of an operation, of dot or cross, or of a definition in builtins.cb. The attribute of a constant
+    node has its `number`, and `untyped`: True without a suffix, so that it may become float or double.
     """
 
     def __init__(self, dag: Dag):
@@ -92,6 +93,7 @@ class NodeBuilder:
                 if node.type == "float" and not untyped:
                     number = ty.DTYPES["float"](number)  # 0.1f as double is the float nearest to 0.1
                 return self.dag.constant(float(number), type_, untyped and type_ == "float")
+            # numbers that every integer type has
             if type_ in ty.INTEGERS and node.type in ty.INTEGERS and 0 <= number < 2**31:
                 return self.dag.constant(number, type_)
         return self.apply("convert", type_, node)
@@ -106,7 +108,7 @@ class NodeBuilder:
             return self.convert_node(promoted, type_)
         is_float = node.type in ty.FLOATS
         node = self.convert_node(node, ty.PROMOTED[type_])
-        if node.is_constant and node.attribute.untyped:
+        if node.is_constant and node.attribute.untyped:  # rounded to float first, as a number at run time is
             node = self.dag.constant(ty.DTYPES["float"](node.attribute.number).item(), "float")
         if type_ == "byte" and is_float:
             low, high = (self.dag.constant(number, "int") for number in (0, 255))
@@ -128,7 +130,7 @@ class NodeBuilder:
         if {left, right} == {"int", "uint"}:  # no implicit conversion, but for a literal as in `x + 1`
             signed = a if left == "int" else b
             return "uint" if signed.is_literal and all(n.attribute.number >= 0 for n in signed.nodes) else None
-        return max(left, right, key=ty.NUMBERS.index)
+        return max(left, right, key=ty.NUMBERS.index)  # from the narrowest to the widest type
 
     def binary(self, name: str, a: DataValue, b: DataValue) -> DataValue | None:
         """A binary operator; == and != of vectors yield one bool."""
@@ -180,6 +182,7 @@ class NodeBuilder:
             return None
         type_ = types[0]
         for value in values[1:]:
+            # a value of the common type so far; its node tells whether it is a literal
             type_ = type_ and self.common_scalar_type(DataValue(ty.Scalar(type_), values[0].nodes[:1]), value)
         if operation.parameters[0] == "r" and type_ in ty.INTEGERS:  # "r": it takes floating point only
             type_ = "float"

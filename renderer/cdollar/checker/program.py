@@ -120,6 +120,7 @@ class HostEvaluator:
         if not isinstance(value, FunctionValue) or value.node.free_variables:
             return None
         is_finite = all(isinstance(r, ir.Range) for r in value.domain) and not value.borders
+        # The attribute of a function node: a tuple of its variables, or the source of an array.
         is_computed = value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite
         return value if is_computed else None
 

@@ -88,7 +88,7 @@ class TypeTable:
                 raise ProgramError("CS0212", tree.span, "a tuple has two values or more", "`(float[], int[])`")
             return ty.tuple_type(tuple(zip(tree.names, map(self.resolve, tree.types), strict=True)))
         assert isinstance(tree, ast.FunctionalType)
-        if tree.is_array and self.resolve(tree.result) == ty.DomainType(1):
+        if tree.is_array and self.resolve(tree.result) == ty.DomainType(1):  # domain[,] is a domain of rank 2
             return ty.DomainType(len(tree.parameters))
         result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
         if isinstance(result, ty.FunctionType) and result.is_array and tree.is_array:  # float[][] is float[,]
@@ -123,7 +123,7 @@ class TypeTable:
         fields = [(name, self.resolve(written)) for name, written, _ in item.fields]
         if not fields:
             raise ProgramError("CS0210", item.name_span, f"the class {item.name} has no fields")
-        record = ty.class_type(item.name, tuple(fields))
+        record = ty.class_type(item.name, tuple(fields))  # a Tuple if a field is a function
         count = len(ty.component_types(record)) if isinstance(record, ty.Record) else len(fields)
         if count > MAX_RECORD_COMPONENTS:
             message = f"{item.name} has {count} components, more than {MAX_RECORD_COMPONENTS}"
@@ -306,7 +306,7 @@ def instance(functions: FunctionTable, declaration: ast.FunctionDeclaration, bou
 def infer_types(declaration: ast.FunctionDeclaration, types: Sequence[ty.Type | None]) -> Types | None:
     """The type parameters, inferred from arguments; None if one is unknown or has two answers."""
     bound: Types = {}
-    for parameter, type_ in zip(declaration.parameters, types, strict=False):
+    for parameter, type_ in zip(declaration.parameters, types, strict=False):  # the last arguments may be missing
         if type_ is not None and not match_type(parameter.type, type_, declaration.type_parameters, bound):
             return None
     return bound if len(bound) == len(declaration.type_parameters) else None

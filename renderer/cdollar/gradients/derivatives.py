@@ -140,7 +140,7 @@ def contribution(a: Algebra, node: ir.Node, position: int, factor: ir.Node) -> T
     formula = OPERATIONS[name].derivatives[position]
     if formula == "0":
         return None
-    names = {"a": x[0], "b": x[-1], "y": node, "g": factor}
+    names = {"a": x[0], "b": x[-1], "y": node, "g": factor}  # of one operand, a and b are the same
     return Term(_evaluate(a, _parse(formula).body, names))
 
 

@@ -140,7 +140,8 @@ class ReverseMode:
         """The adjoint of a node over the `wanted` variables: the sum of its adjoints over all contexts."""
         total: Term | None = None
         for context, adjoint in self.adjoints.get((node, component), {}).items():
-            if any(v not in wanted for v in context):  # summed over the other variables of the context
+            if any(v not in wanted for v in context):
+                # Summed over the other variables of the context, as the contribution of a read of the node would be.
                 use = FunctionRead(context, adjoint.guard, adjoint.value, node)
                 adjoint = Term(self.transposer.summed_contribution(use, wanted))
             if total is not None:

@@ -64,7 +64,8 @@ class Inliner:
         for position, statement in enumerate(statements):
             if isinstance(statement, device.StoreOp):
                 values = [self.value(node, environment) for node in statement.nodes]
-                pairs = zip(statement.targets, values, strict=True)  # no elements: a ClearOp has raised NotInlined
+                # No target is an element of a local array: the ClearOp that begins one has raised NotInlined.
+                pairs = zip(statement.targets, values, strict=True)
                 environment.update((local, value) for local, value in pairs if isinstance(local, device.Local))
             elif isinstance(statement, device.ReturnOp):
                 self.returns += 1

@@ -26,7 +26,7 @@ def product_factors(node: Node) -> list[Node]:
 
 
 def contraction_factors(node: Node) -> list[Node] | None:
-    """Return the factors of the "reduce" node of a floating-point sum of products, as a(i, k) and b(k, j).
+    """Return the factors of the "reduce" node of a floating-point sum of products, as b(k, j) and a(i, k), last first.
 
     None for other reductions, for more than MAX_FACTORS factors, if a factor depends on all variables of the product
     (nothing is then gained), or if a factor is a reduction that depends on none of the reduced variables.

@@ -120,7 +120,7 @@ def _as_scan(dag: ir.Dag, node: ir.Node, remarks: list[str]) -> ir.Node | None:
     if not (left.op == "variable" and left.attribute is k) or k in right.free_variables:
         return None
     operator = NEGATED[operator] if negated else operator
-    batch = value.free_variables - {k}
+    batch = value.free_variables - {k}  # the other variables of f: there is a scan for each of their values
     if not (right.free_variables - value.free_variables) or not _is_finite(batch) or not _is_finite((k,)):
         return None
     if not (_reaches_all(operator, index_bounds(right), k.range) or _may_run_anywhere(value)):
@@ -143,6 +143,7 @@ def _read_scan(dag: ir.Dag, value: ir.Node, k: ir.BoundVariable, operator: str, 
 
     new = ir.BoundVariable(k.name, "int", ir.Range(low, high))
     position = dag.bound_variable(new)
+    # A comparison counts as 1 below where `>` or `<` leaves out k = e, so that all ends move by one.
     if operator in (">", ">="):
         (value,) = ir.substitute(dag, (value,), {k: dag.apply("-", "int", number(low + high - 1), position)})
         index = dag.apply("-", "int", number(low + high - 1 - (operator == ">")), end)

@@ -72,7 +72,7 @@ def _rows(body: Body, tree: ast.ArrayLiteral, rows: list[FunctionValue]) -> Func
             result = body.builder.where(is_row, values[k], result)
         return result
 
-    columns = promote(body, list(rows), row_at_index, tree.span)
+    columns = promote(body, list(rows), row_at_index, tree.span)  # the function that has this value at every point
     assert isinstance(columns, FunctionValue) and isinstance(columns.node.attribute, tuple), "rows are functions"
     type_ = ty.FunctionType(columns.type.result, (ty.INT, *columns.type.parameters))
     node = body.dag.function((number, *columns.node.attribute), columns.node.inputs, type_)
@@ -168,7 +168,7 @@ def _function(body: Body, name: str, tree: ast.AstNode) -> FunctionValue:
     if not value.type.takes_indices:
         raise ProgramError("CS0319", tree.span, f"{name} takes functions of int indices, not {value.type}")
     scalar = value.type.result.name if isinstance(value.type.result, ty.Scalar) else ""
-    if scalar in ty.PROMOTED:
+    if scalar in ty.PROMOTED:  # half becomes float, byte becomes int
         value = promote(body, [value], lambda v: body.builder.promoted(v[0]), tree.span)
         assert isinstance(value, FunctionValue), "it was one"
     if value.node.free_variables:

@@ -99,7 +99,7 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
     names = [i.name for i in tree.indices if isinstance(i, ast.Name) and not is_known(body, i.name)]
     with body.block() as scope, body.program.inference.context() as context:
         for operand in (*tree.indices, tree.value):
-            if not isinstance(operand, ast.Blank):
+            if not isinstance(operand, ast.Blank):  # each other unknown name must be bound by a reduction
                 assign_binders(body, operand, context, names)
         # variables of names that no program can write; a new name in the indices, i of `a[i]`, is one of them
         variables = [BoundVariable(f"_{k}", "int", range_) for k, range_ in enumerate(subject.domain)]

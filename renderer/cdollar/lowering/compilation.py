@@ -181,7 +181,7 @@ class Compilation:
                 for each in (error, *error.others):
                     errors.setdefault((each.span.start, each.code), each)
                 function.error = error if error.code == "CS0603" else None
-                self.restart(self.source)
+                self.restart(self.source)  # the call stack and the contexts are left as the error found them
             if len(errors) > MAX_ERRORS:
                 break
         raise_first(list(errors.values()))

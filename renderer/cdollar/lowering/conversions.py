@@ -76,6 +76,7 @@ def conversion_cost(body: Body, value: Argument, target: ty.Type, promote: bool 
         if not isinstance(value, FunctionValue) or value.type.parameters != target.parameters:
             return None
         cost = ty.widening(value.type.result, target.result)
+        # to evaluate the function costs 1 more
         return None if cost is None else cost + (target.is_array and not value.type.is_array)
     if isinstance(value, FunctionValue) and promote:
         cost = ty.widening(value.type.result, target)
@@ -207,7 +208,7 @@ def literal_fits(value: DataValue, target: ty.Type) -> bool:
     if value.type == ty.FLOAT:
         return target == ty.Scalar("half") and bool(value.node.attribute.untyped) and not abs(number) > MAX_HALF
     limits = {"uint": (0, 2**31), "byte": (0, 255), "half": (-EXACT_HALF, EXACT_HALF)}
-    low, high = limits.get(str(target), (1, 0))
+    low, high = limits.get(str(target), (1, 0))  # no number is in 1..0
     return low <= number <= high
 
 

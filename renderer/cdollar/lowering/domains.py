@@ -209,7 +209,7 @@ def callee_parameter_types(body: Body, name: str) -> tuple[Type, ...]:
 # Full expressions and bound variables
 
 DOMAIN_FUNCTIONS = ("domain", "size", "low", "high", "empty")
-ENDS = {"low": min, "high": max}
+ENDS = {"low": min, "high": max}  # how an end of a union follows from the ends of its boxes
 DOMAIN_MEMBERS = {"lo": "low", "hi": "high", "Length": "size"} | {name: name for name in (*ENDS, "size", "empty")}
 
 
@@ -349,7 +349,7 @@ def reduced_variables(body: Body, restriction: ast.Restriction) -> list[ir.Bound
             message = f"`{name}` is already declared, so this reduction cannot reduce it"
             raise ProgramError("CS0312", span, message, "use another name")
         variables.append(new_bound_variable(body, name, restriction.span, reduced=True, declared=declaration))
-    if test is not None:
+    if test is not None:  # one condition on all variables, kept under the first one
         body.program.tests[variables[0]] = test.condition(variables)
     return variables
 
@@ -377,7 +377,7 @@ def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest 
         if all(isinstance(end, DataValue) and end.type in (INT, UINT) for end in ends):
             low, high = (end.node for end in ends if isinstance(end, DataValue))
             return None if not low.free_variables | high.free_variables else range_test(body, low, high, domain.span)
-    function = body.domains.get(id(domain))
+    function = body.domains.get(id(domain))  # the domain's value, if reductions.union_restriction() has lowered it
     if not isinstance(function, FunctionValue) or function.type.result != BOOL or set(function.domain) != {ir.INFINITE}:
         return None
 

@@ -143,7 +143,7 @@ def with_border_mode(function: FunctionValue, tree: ast.MemberAccess) -> Functio
 
 
 def promote(body: Body, values: Sequence[Operand], operation: PointOperation, span: Span) -> Operand:
-    """Applies `operation(data) -> data` to functions point by point (promotion in the C$ paper, see ir/dag.py).
+    """Applies `operation(data) -> data` to functions point by point (promotion in the C$ paper, Adinetz 2007).
 
     The k-th parameters of one type of all functions become one variable, whose range is the intersection of theirs.
     """

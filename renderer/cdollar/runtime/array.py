@@ -17,7 +17,7 @@ from renderer.cdollar.targets.device_target import STORAGE_DTYPES, DeviceTarget
 from renderer.cdollar.targets.graph_target import PendingCheck, Representation
 from renderer.errors import KernelError, UserError
 
-HOST = (1, 0)  # DLPack's kDLCPU
+HOST = (1, 0)  # DLPack's type of device, kDLCPU, and number of the device
 
 
 class Results(tuple["Array | Results", ...]):
@@ -119,6 +119,7 @@ class Array:
         if self.target is not None and self.representation is not None and self._is_plain:
             self.check()
             buffer, dtype = self.representation.buffers[0], STORAGE_DTYPES[self.representation.types[0]]
+            # the capsule keeps the last argument, and so the buffer, alive
             capsule = self.target.device.export(buffer, dtype, self.representation.shape, self.representation)
             if capsule is not None:
                 return capsule

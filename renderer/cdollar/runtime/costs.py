@@ -1,8 +1,8 @@
 """Costs of a run, for --explain and --graph: operations, bytes, seconds of each kernel, and the device's roofline.
 
-Every operation of the program counts 1, whatever its kind; the arithmetic of indices does not count. Bytes are the
-least that a kernel must move: each region that it reads once, and its result (Williams, Waterman, Patterson, Roofline,
-2009). A kernel whose data is in a cache can exceed 100 % of its roof.
+Every operation of the program counts 1, whatever its kind, and so does a call of a device function; the arithmetic of
+indices does not count. Bytes are the least that a kernel must move: each region that it reads once, and its result
+(Williams, Waterman, Patterson, Roofline, 2009). A kernel whose data is in a cache can exceed 100 % of its roof.
 """
 
 import math
@@ -61,11 +61,11 @@ def kernel_costs(target: Target) -> list[KernelCost]:
             continue
         if kind == "primitive":
             launches, name, label, operations = entry, node.attribute.name, f"primitive {node.attribute}", None
-        else:
+        else:  # a plan with `combine` has a second launch, which combines the partial results
             launches, name, label = 1 + (entry.combine is not None), entry.key, f"{entry.kind} {extent_text(node)}"
             operations = operation_count(node)
         times, seconds = seconds[:launches], seconds[launches:]
-        repeated = costs and kind == "kernel" and costs[-1].node is node  # several passes for one node
+        repeated = costs and kind == "kernel" and costs[-1].node is node  # the next kernel of a node that takes several
         moved = moved_bytes(node, target)
         cost = KernelCost(name, label, node, operations, moved, sum(times) if times else None)
         if repeated and cost.seconds is not None:

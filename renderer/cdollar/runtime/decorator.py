@@ -52,7 +52,7 @@ def function(
     else:
         raise ArgumentError("cdollar.function: needs a C$ program, as a text or as the docstring of a function")
     if target is None or isinstance(target, str) and target == "cuda":
-        _start_driver(0)
+        _start_driver(0)  # of the first GPU
     from renderer.cdollar.runtime.function import Function  # imports while the driver starts: both take as long
 
     try:

@@ -206,6 +206,7 @@ def pack_components(components: list[np.ndarray], type_: Data) -> np.ndarray:
     pairs = zip(components, component_types(type_), strict=True)
     arrays: list[np.ndarray] = [np.asarray(c).astype(DTYPES[t], copy=False) for c, t in pairs]
     if isinstance(type_, Record):
+        # A flat record of all components has the same memory as the record with records and vectors inside.
         return np.rec.fromarrays(arrays).view(record_dtype(type_), np.ndarray)
     return np.stack(arrays, axis=-1) if isinstance(type_, Vector) else arrays[0]
 

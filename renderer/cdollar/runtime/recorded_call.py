@@ -181,6 +181,6 @@ def is_whole_upload(upload: Upload, array: np.ndarray) -> bool:
 
 def write_region(upload: Upload, array: np.ndarray) -> None:
     """Upload an array's region into the buffers of the first call."""
-    source = upload.node.attribute.data
+    source = upload.node.attribute.data  # an InputArray (checker/arrays.py): it converts what is read
     for buffer, part in zip(upload.buffers, source._replace(array=array).read(upload.box), strict=True):
         buffer.write(np.ascontiguousarray(part, buffer.dtype).reshape(-1))

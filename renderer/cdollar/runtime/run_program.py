@@ -113,6 +113,7 @@ def write_graph(path: Path, target: Target, roots: list[Node], title: str, ceili
     from renderer.cdollar.runtime.costs import kernel_costs
     from renderer.cdollar.runtime.graph import layered_graph, svg
 
+    # The last graphs are the result's; the ones before computed numbers that main needed.
     passed = [node for kind, node, _ in target.trace or [] if kind == "passes"]
     text = svg(layered_graph(passed[-len(roots) :] or roots, kernel_costs(target)), title, ceilings)
     write_text(path, text, is_sealed=True)

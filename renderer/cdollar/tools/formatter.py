@@ -139,8 +139,7 @@ def join(pieces: list[Piece], context: Context) -> str:
     """A line of pieces with the spaces between them."""
     line = ""
     for k, piece in enumerate(pieces):
-        before = pieces[k - 1] if k else None
-        if before is not None:
+        if k:
             line += gap(pieces, k, context)
         update_context(pieces, k, context)
         line += piece.text
@@ -200,7 +199,7 @@ def gap_between_punctuators(left: Piece, right: Piece, context: Context) -> str:
     if left.text == "{" or right.text == "}":
         return "" if left.text + right.text == "{}" else " "
     if left.text == "," and right.text == ")" or left.text == "+" and context.last_unary:
-        return right.written_gap  # a(i, ), and the sum of paper 1: + (a(i, k) * b(k, j))
+        return right.written_gap  # as written: a(i, ), and a sum as in the C$ paper, + (a(i, k) * b(k, j))
     if left.text in NO_SPACE_AFTER or right.text in NO_SPACE_BEFORE:
         return ""
     if left.text in (")", "]") and right.text in ("[", "("):
@@ -247,6 +246,7 @@ def is_listed(piece: Piece) -> bool:
 
 def is_type_bracket(pieces: list[Piece], k: int) -> bool:
     """True if the `<` or `>` at k is around type parameters, which stand between two names: `twice<T, U>(T x)`."""
+    # `first` goes from a `>` back to its `<`, `last` from a `<` on to its `>`, over names and commas only.
     first = last = k
     while pieces[k].text == ">" and first > 0 and (first == k or is_listed(pieces[first])):
         first -= 1

@@ -35,7 +35,7 @@ except ImportError:  # Server() reports it
 MAX_CHARACTERS = 1 << 16  # longer programs are not checked while they are typed
 PLACEHOLDER = "member__"  # stands behind a dot while the members there are listed
 STATEMENT_ENDS = ("", ";", ");", "));")  # what a statement that is being typed may lack
-BRACKETS = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")
+BRACKETS = re.compile(r"\([^()\[\]]*\)|\[[^()\[\]]*\]")  # a pair without brackets inside
 
 
 class Analysis:
