@@ -95,7 +95,7 @@ class BenchTable:
     SCENE/KEY=VALUE.
     """
 
-    size: tuple[int, int] | None = setting(None, 1, 1 << 14)
+    size: tuple[int, int] | None = setting(None, 1, 1 << 14)  # default, least and greatest number
     frames: int = setting(1, 1, 10_000, "frames in one run")
     set: Json = setting(EMPTY)
     sweep: dict[str, tuple[Any, ...]] = setting(EMPTY)
@@ -246,7 +246,7 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
     scene, context = load(path), f"{path}: bench"
     table = from_table(BenchTable, scene.bench, context, path.parent)
     shape = size or table.size or scene.size or DEFAULT_SIZE
-    panels = expand_layout(scene)
+    panels = expand_layout(scene)  # [scene] if it is no layout
     rectangles = [(0, 0, *shape)]  # of each panel: x, y, width, height
     if panels != [scene]:
         rectangles = grid(len(panels), shape, scene.settings.columns, scene.settings.gap)

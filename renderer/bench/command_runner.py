@@ -54,6 +54,7 @@ class CommandRunner(Runner):
             reported, cpu_ns = self._warm_up(words)
             slowest = max(slowest, cpu_ns)
             more = f" ({line})" if options.parameter else ""
+            # a case for each that the command reports; the whole command if it reports none, or for --by instructions
             cases = {printable(case + more, MAX_NAME): (words, case) for case in reported if not counts_whole}
             if cases:
                 self._counter = Counter(reason="the command reports its cases; --by instructions counts it as a whole")

@@ -110,6 +110,7 @@ def launch(
         line = [sys.executable, "-I", "-S", str(LAUNCHER), str(report), ",".join(counter.events)]
         if counter.tool:
             line += ["valgrind", *CACHEGRIND, "--trace-children=yes", f"--log-file={scratch}/%p.log"]  # one a process
+        # start_new_session: end_process_group() below ends what the command has started, too
         process = subprocess.Popen(
             [*line, *words], cwd=folder, env=os.environ | {name: str(value) for name, value in variables.items()},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,

@@ -266,6 +266,7 @@ def _is_valid(row: Json) -> bool:
     integers = all(is_count(row.get(key)) for key in ("pair", "attempt"))
     if not (integers and row.get("arm") in ARMS and row.get("stage") in STAGES):
         return False
+    # a process that crashed or lacks the case has no times, and one that was only counted needs none
     if row.keys() & {"crash", "missing"} or row["stage"] == "count" and "counts" in row and "wall_ns" not in row:
         return True
     times = CLOCKS.get(str(row.get("clock")), ())

@@ -147,6 +147,7 @@ class Runner:
         if (tree / "renderer" / "bench").is_dir():
             command = [sys.executable, str(tree / "main.py"), "bench", *arguments]
         else:  # the tree has no harness: this program, which need not be installed, measures it
+            # -P: Python does not import a folder `renderer` of the tree, in which the process runs
             command = [sys.executable, "-P", "-m", "renderer", "bench", *arguments, "--repo", str(tree)]
             path = [str(PACKAGE.parent), environment.get("PYTHONPATH", "")]
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
@@ -302,7 +303,7 @@ class BenchProcess:
         message = last_message(errors, "it printed nothing")
         code = self._process.returncode
         row = {"began": self._began, "startup_ms": self._startup_ms}
-        if code == UserError.exit_code and arm == "base" and "no case" in message:
+        if code == UserError.exit_code and arm == "base" and "no case" in message:  # the error of cases.find()
             return row | {"missing": True}
         if code == UnavailableError.exit_code:
             return row | {"crash": f"it cannot run here: {message}", "cannot": message}
@@ -326,6 +327,7 @@ def visually_equal(base: np.ndarray, head: np.ndarray) -> Json:
     if base.shape != head.shape:
         return {"equal": False, "message": f"the pictures differ: {base.shape} and {head.shape}"}
     white = max(1.0, float(np.percentile(base, 99)))
+    # bytes as 16-bit integers, whose differences do not wrap
     shown = [linear_to_srgb(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
     errors = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
     quality = float(psnr(shown[0], shown[1]))

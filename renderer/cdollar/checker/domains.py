@@ -193,6 +193,7 @@ class InferenceStack:
         own = context.variables.keys()
         if outer is not None:
             forms = inference.forms
+            # An index that is not affine (None) may use them too: _keep_borders() of the outer context reads it.
             outer.constraints += [c for c, f in forms if f is None or any(v not in own for v in f.variables)]
         for variable, span in context.variables.items():
             if variable.range is not NOT_INFERRED:
@@ -204,7 +205,7 @@ class InferenceStack:
                 message = f"the reduction over `{name}` has an infinite domain: no function or restriction bounds it"
                 hint = f"restrict it: `{name} : 0..n`, or `{name} : f` for the domain of a function f"
                 raise ProgramError("CS0304", span, message, hint)
-            else:
+            else:  # of a function: no index bounds it
                 variable.range = INFINITE
 
 

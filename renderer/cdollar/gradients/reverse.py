@@ -141,7 +141,7 @@ class ReverseMode:
         total: Term | None = None
         for context, adjoint in self.adjoints.get((node, component), {}).items():
             if any(v not in wanted for v in context):
-                # Summed over the other variables of the context, as the contribution of a read of the node would be.
+                # Summed over the other variables of the context, as the contribution of a FunctionRead is.
                 use = FunctionRead(context, adjoint.guard, adjoint.value, node)
                 adjoint = Term(self.transposer.summed_contribution(use, wanted))
             if total is not None:

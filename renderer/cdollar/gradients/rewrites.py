@@ -129,6 +129,7 @@ class GradientHoister(ReductionHoister):
         """A function whose whole bodies are reductions: hoists inside of these alone."""
         if is_computed_function(node) and all(n.op == "reduce" for n in node.inputs):
             inner = [scope | frozenset(n.attribute[1]) for n in node.inputs]
+            # super() without arguments fails in a comprehension before Python 3.12
             bodies = [super(GradientHoister, self)._with_scope(n, s) for n, s in zip(node.inputs, inner, strict=True)]
             return ir.with_inputs(self.dag, node, tuple(bodies))
         return super()._with_scope(node, scope)

@@ -88,9 +88,10 @@ def maximum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 class Operation:
     """An operation on scalars of one type: a table of shaders/cdollar/operations.toml, which describes the fields.
 
-    `parameters` has a letter for each operand: n number, r floating point, i integer, b bool. targets/dialects.py
-    replaces some of the texts. `result` is a scalar type, or "same" as the operands'. A key of `typed` is one type or
-    several, with spaces between. `derivatives` is empty if the operation has none.
+    `parameters` has a letter for each operand: n number, r floating point, i integer, b bool. `c` and `glsl` are texts
+    with {0} and {1} for the operands, `wrapping` is the text in C for signed integers that may overflow;
+    targets/dialects.py replaces some of the texts. `result` is a scalar type, or "same" as the operands'. A key of
+    `typed` is one type or several, with spaces between. `derivatives` is empty if the operation has none.
     """
 
     name: str

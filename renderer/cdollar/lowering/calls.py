@@ -113,7 +113,7 @@ def lower_with_elements(body: Body, tree: ast.WithElements) -> FunctionValue:
             conditions += index_conditions(body, index, variable, point.node, slice_indices)
         element = assigned_element(body, tree, slice_indices)
         value = conversions.convert_data(body, element, subject.type.result, tree.value.span)
-        old = access(body, subject, points, tree.span)
+        old = access(body, subject, points, tree.span)  # no constraint: the points run over the domain
         if conditions:
             value = body.builder.where(body.builder.chain("&&", tuple(conditions)).node, value, old)
     return make_function(body.dag, variables, value)
@@ -176,7 +176,7 @@ def assigned_element(body: Body, tree: ast.WithElements, slice_indices: SliceInd
             low = range_.low if isinstance(range_, Range) else 0
             node = body.builder.apply("+", "int", index.node, body.dag.constant(low, "int")) if low else index.node
             indices.append(DataValue(ty.INT, (node,)))
-        return apply_at(body, value, indices, tree.value.span, frozenset())
+        return apply_at(body, value, indices, tree.value.span, free=frozenset())
 
 
 def read_element(body: Body, variable: Variable, trees: Sequence[ast.AstNode], span: Span) -> DataValue:

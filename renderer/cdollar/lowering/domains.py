@@ -383,7 +383,7 @@ def restriction_test(body: Body, domain: ast.AstNode | None) -> RestrictionTest 
 
     def test(variables: list[ir.BoundVariable]) -> ir.Node:
         points = [DataValue(Scalar(v.type), (body.dag.bound_variable(v),)) for v in variables]
-        return apply_at(body, function, points, domain.span, frozenset()).node
+        return apply_at(body, function, points, domain.span, free=frozenset()).node
 
     return RestrictionTest(None, test)
 
@@ -399,6 +399,7 @@ def range_test(body: Body, low: ir.Node, high: ir.Node, span: Span) -> Restricti
 
     def test(variables: list[ir.BoundVariable]) -> ir.Node:
         point = body.dag.bound_variable(variables[0])
+        # an end without variables is an end of the box, which needs no test
         ends = [(name, end) for name, end in ((">=", low), ("<", high)) if box is None or end.free_variables]
         tests = [body.builder.apply(name, end.type, point, end) for name, end in ends]
         if box is None:

@@ -82,6 +82,7 @@ def union_restriction(body: Body, tree: ast.Unary | ast.Call) -> tuple[ast.Restr
     for restriction in tree.restrictions:
         if isinstance(restriction.domain, ast.RangeExpression):
             continue  # the domain is one box, not a union
+        # in `chosen_boxes`, if reduce_boxes() has the reduction lowered over one box of the union
         if restriction.domain is not None and id(restriction) not in body.chosen_boxes:
             value = lower(body, restriction.domain)
             if isinstance(value, OverloadSet):

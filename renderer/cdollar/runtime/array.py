@@ -47,7 +47,8 @@ class Array:
 
     `origin` holds the indices of its first element. `numpy()`, `float()` and indices read it, which waits for the
     device; `__dlpack__` gives it to PyTorch, CuPy and JAX without a copy where they use the same device. Given to
-    another C$ function of the same device it is not copied either. It is never changed.
+    another C$ function of the same device it is not copied either. It is never changed. `representation` has the
+    buffers on the device, with their types and ranges (targets/graph_target.py).
     """
 
     def __init__(

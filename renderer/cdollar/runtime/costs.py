@@ -137,7 +137,7 @@ def measure_ceilings(device: Device) -> Ceilings:
     count = moved // 32  # elements of 16 bytes; each element is read and written
     given, out = device.buffer(4 * count).fill(0), device.buffer(4 * count)
     threads = 4 * units if is_scalar else 2048 * units
-    width = 8 if is_scalar else 1
+    width = 8 if is_scalar else 1  # floats in a number of roofline.cu: a vector on CPUs
     sums = device.buffer(threads * width)  # the results of multiply_add, which no one reads
 
     def seconds(work: Callable[[], None]) -> float:

@@ -132,7 +132,7 @@ def build_picture(compilation: Compilation, given: Mapping[str, object], tile: T
     `given` holds its other parameters: numbers, tuples of numbers, and paths of .npy files for arrays.
     """
     function = main_function(compilation)
-    compilation.restart(compilation.source)
+    compilation.restart(compilation.source)  # forgets the last frame's state
     pairs = zip(function.parameter_names, function.parameter_types, strict=True)
     values = [None if name in ("x", "y") else picture_value(compilation, name, given[name], t) for name, t in pairs]
     return over_pixels(compilation, function, values, tile)

@@ -130,7 +130,7 @@ def value_from_file(compilation: Compilation, source: str | Path | np.ndarray, t
         raise_missing(name, type_)
     assert not isinstance(source, np.ndarray), "arrays are for functions"
     value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
-    array = np.asarray(value.node.attribute.data.array)
+    array = np.asarray(value.node.attribute.data.array)  # of an InputArray (checker/arrays.py)
     count = len(ty.component_types(type_))
     if array.shape != (() if count == 1 else (count,)):
         raise InputError(f"--in {name}={source}: has shape {array.shape}, but `{name}` is {type_}")

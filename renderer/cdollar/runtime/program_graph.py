@@ -112,6 +112,7 @@ def run_graph(target: DeviceTarget, build: Callable[[], ir.Node]) -> ProgramGrap
         if kind == "primitive":
             name, threads, lines, count = f"primitive {node.attribute.name}", 0, 0, entry
         else:
+            # a plan with `combine` has a second launch, which combines the partial results
             name, threads = entry.kind.replace("_", " "), entry.group_count * entry.group_size
             lines, count = len(entry.text.splitlines()), 1 + (entry.combine is not None)
         computed = {numbers[id(part)] for part in ir.topological_order([node]) if id(part) in numbers} - taken

@@ -41,7 +41,7 @@ class Repl:
         """Start with the prelude; `show` prints a text."""
         self.compilation = new_compilation(SourceFile("<prompt>", ""), make_target)
         self.functions = self.compilation.program.functions
-        self.functions.prelude_functions = set(self.functions.all())
+        self.functions.prelude_functions = set(self.functions.all())  # which inputs may replace
         self.show, self.input_count = show, 0
 
     def handle(self, text: str) -> bool:

@@ -66,6 +66,7 @@ def run_program(
     span = main_function(compilation).declaration.name_span
     compilation.target.trace = [] if explained or tune or drawn else None
     compilation.target.launch_seconds = [] if explained or drawn else None
+    # 0 steps: how many there will be is not known; the host's loops advance the bar
     with Progress(0, f"{program.name}, rounds of its loops") as compilation.program.host.progress:
         value = build_main(compilation, files, values)
     with Progress(0, f"{program.name}, its result"):

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     format_.add_argument("files", nargs="+", metavar="FILE.cb", help="rewritten in place; - is stdin, to stdout")
     format_.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file would change")
     format_.add_argument("--json", action="store_true", help="print exactly one JSON object")
-    trust.add_arguments(format_, ("files",))
+    trust.add_arguments(format_, ("files",))  # --untrusted and its limits, for these files
     actions.add_parser("serve", help="the language server, for editors, on stdin and stdout (extra `lsp`)")
 
 
