@@ -86,12 +86,17 @@ def write(tmp_path, text, name="p.cb"):
         (["--set", "n=five", "--in", "a={file}"], 2, "`five` is not a valid int"),
         (["--set", "n=3000000000", "--in", "a={file}"], 2, "int is -2147483648..2147483647"),
         (["--set", "a=3"], 2, "use --in a=FILE.npy"),
+        (
+            ["--set", "n=5", "--set", "x=1e39", "--in", "a={file}"],
+            2,
+            "--set x=1e39: float has no number as large as 1e39",
+        ),
         (["--in", "a={file}", "--set", "n=5", "-o", "/nowhere/c.npy"], 2, "the folder /nowhere does not exist"),
     ],
 )
 def test_usage_errors_are_one_sentence(tmp_path, capsys, arguments, code, words):
     np.save(tmp_path / "a.npy", np.ones(3, "f4"))
-    program = write(tmp_path, "float main(float[] a, int n) => n * sum(a);")
+    program = write(tmp_path, "float main(float[] a, int n, float x = 1.0) => n * x * sum(a);")
     filled = [text.replace("{file}", str(tmp_path / "a.npy")) for text in arguments]
     assert main(["run", program, *filled, "--target", "numpy"]) == code
     assert words in capsys.readouterr().err

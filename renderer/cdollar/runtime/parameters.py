@@ -4,6 +4,7 @@ bind_parameters() takes the options `--in NAME=FILE` and `--set NAME=VALUE`, alr
 parameter. Numbers become arguments of kernels, so that another number needs no compilation.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,9 +25,8 @@ from renderer.cdollar.runtime.pictures import HALF_OVERFLOW, READ_SUFFIXES, read
 from renderer.errors import InputError
 from renderer.formats.tables import read_table
 
-# The absolute value that decimal numbers of a table must stay below to be rounded to a scalar type. They are doubles
-# already, so that any bound does for double.
-MAX_NUMBER = {"half": HALF_OVERFLOW, "float": FLOAT_OVERFLOW, "double": FLOAT_OVERFLOW}
+# The absolute value that a decimal number must stay below to be rounded to a scalar type.
+MAX_NUMBER = {"half": HALF_OVERFLOW, "float": FLOAT_OVERFLOW, "double": math.inf}
 Files = Mapping[str, str | Path | np.ndarray]  # paths or arrays by name of the array parameter
 Given = Any  # a parameter of a picture: a number, a tuple of numbers, or the path of an array
 # Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
@@ -199,7 +199,10 @@ def parse_component(text: str, type_: str, option: str) -> bool | int | float:
         return text.lower() in ("true", "1")
     try:
         if ty.promoted_type(type_) not in ty.INTEGERS:
-            return float(text)
+            value = float(text)
+            if abs(value) >= MAX_NUMBER[type_] and "inf" not in text.lower():
+                raise ArgumentError(f"{option}: {type_} has no number as large as {text}")
+            return value
         number = int(text, 0)
     except ValueError:
         raise ArgumentError(f"{option}: `{text}` is not a valid {type_}") from None
