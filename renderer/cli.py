@@ -93,10 +93,11 @@ def _call(module: str, name: str, argument: object) -> int | None:
 
 def run_process() -> NoReturn:
     """Runs the process's own command line, and ends the process."""
+    # A script that imports the program may neither go on in a child process nor find lines of progress on its stderr.
     process.Supervision.allowed = Progress.writes_lines = True
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # else it is ignored, as in a script's background
         signal.signal(signal.SIGINT, lambda *_: os._exit(process.INTERRUPTED))  # after main(), which has its own
-    process.limit_blas_spin()
+    process.limit_blas_spin()  # before the first import of NumPy
     process.end_process(main())
 
 

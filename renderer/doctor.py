@@ -103,6 +103,7 @@ def _run_check(name: str, *words: str, deadline: float) -> Trial:
 def check_devices(pool: ThreadPoolExecutor, deadline: float) -> tuple[list[Json], list[str]]:
     """Every compute device, self-tested, and a hint for each kind that is missing."""
     check = partial(_run_check, deadline=deadline)
+    # Trial: the answer of a child process, None if it failed, and the reason why it did.
     listed = dict(zip(BACKENDS, pool.map(partial(check, "list_backend"), BACKENDS), strict=True))
     hints = [f"{backend}: {trial.reason}" for backend, trial in listed.items() if trial.answer is None]
     rows = []
@@ -123,7 +124,7 @@ def list_backend(backend: str) -> Json:
     skipped = icd.select_drivers() if backend == "opencl" else {}
     drivers = [_row(path, "", backend, "driver", verdict.reason) for path, verdict in skipped.items()]
     devices = [_row(device.name, device.device_id, backend, device.device_type) for device in found]
-    is_hint = missing and "no NVIDIA" not in missing
+    is_hint = missing and "no NVIDIA" not in missing  # a machine without an NVIDIA GPU lacks nothing
     return {"rows": drivers + devices, "missing": f"{backend}: {missing}" if is_hint else ""}
 
 

@@ -24,7 +24,7 @@ from renderer.system.progress import Progress
 
 SIZE = (1600, 900)  # width and height of the picture in pixels
 CAPTION = 26  # height in pixels of the line below a panel
-MESH_SECONDS = 1.5  # a GPU draws the mesh without grain meanwhile; two cores draw 3 samples
+MESH_SECONDS = 1.5  # enough for a GPU to draw the mesh without grain; two cores draw 3 samples in it
 BACKGROUND, INK = (9, 11, 15), (214, 220, 230)
 
 
@@ -35,7 +35,8 @@ class DemoPanel:
     scene: str
     text: str
     rectangle: tuple[int, int, int, int]
-    samples: int = 0  # 0: as many as the scene says; of the mesh 16 times as many where they take MESH_SECONDS
+    # 0: as many samples as the scene says. Above 1: as many as MESH_SECONDS has time for, from this number to 16 times.
+    samples: int = 0
     view: str = COLOR
     step: int = 0
 
@@ -84,7 +85,7 @@ def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> Json
         scene = replace(scene, settings=replace(scene.settings, clamp_indirect=1.0))
     picture = open_picture(scene, gpu)
     job = RenderJob(scene, size, panel.samples or picture.sample_count(scene.settings, size), is_command=False)
-    picture.draw(job.settings(), size, 0.0).device.finish()  # compiles
+    picture.draw(job.settings(), size, 0.0).device.finish()  # compiles, so that the rate does not count it
     start = time.perf_counter()
     if panel.samples > 1:
         picture.draw(job.settings(), size, 0.0).device.finish()
@@ -99,7 +100,7 @@ def draw_panel(panel: DemoPanel, gpu: DeviceContext, canvas: np.ndarray) -> Json
         shown = picture.algorithm(panel.view, scene.settings, size).step(panel.step).pixels
         assert shown is not None
         # The view has a pixel for each of its elements: enlarged to the panel by the nearest one.
-        rows, columns = (np.arange(n) * m // n for n, m in zip((size[1], size[0]), shown.shape, strict=False))
+        rows, columns = (np.arange(n) * m // n for n, m in zip((size[1], size[0]), shown.shape[:2], strict=True))
         pixels = shown[rows][:, columns, :3]
     canvas[y : y + size[1], x : x + width] = pixels
     caption = panel.text if panel.view != COLOR else f"{panel.text}, {rate:.3g} draws a second"

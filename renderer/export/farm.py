@@ -3,8 +3,8 @@
 The files have the same bits as an export on a single machine.
 
 run.py calls render_on_farm() and render_light_field_on_farm(), flames.py calls render_stills(). A task carries all
-that its result depends on, the contents of mesh and image files included, so a worker needs only this program; it
-runs farm_worker.py. renderer/system/farm_tasks.py distributes the tasks.
+that its result depends on, for remote workers the contents of mesh and image files too, so a worker needs only this
+program; it runs farm_worker.py. renderer/system/farm_tasks.py distributes the tasks.
 """
 
 import json
@@ -84,7 +84,8 @@ def _render_samples(client: Client, farm: Farm, plan: ExportPlan) -> tuple[int, 
         picture.start_merge(settings, size, plan.time)
         for _, answer in work.results(tasks, f"{plan.scene.title}, {len(chunks)} chunks"):
             picture.merge(answer["chunk"])
-        # Some pictures know only after merging that more steps are needed: every chunk is rendered again with them.
+        # Only the merged chunks of a flame tell how many of its points were bad and need further steps in their place:
+        # every chunk is rendered again with them.
         missing = picture.missing_steps(extra)
         if not missing:
             break
@@ -123,6 +124,7 @@ def render_stills(farm: Farm, plans: Sequence[ExportPlan]) -> Iterator[tuple[int
             encoding = {"bit_depth": plan.frame_depth, "transfer": plan.options.transfer, "tile": plan.options.tile}
             task = {"kind": "frame", "time": plan.time, "name": plan.output.name, "layers": plan.layers}
             tasks.append(task | {"overrides": {name: facts[name] for name in scene_keys} | encoding})
+        # The scenes differ, so each task overrides the arguments that tasks of one scene share.
         work = FarmWork(client, {"files": {}, "device": farm.device})
         for index, answer in work.results(tasks, f"{len(tasks)} pictures"):
             write_bytes(plans[index].output, answer["file"])
@@ -201,7 +203,7 @@ def results(client: Client, common: Json, tasks: list[Json]) -> Iterator[tuple[i
 
 def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> Json:
     """The arguments that all tasks share: the scene as JSON, the contents of its files, size, samples, device."""
-    files: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}  # none for processes of this machine, which read the files themselves
     for path in sorted(map(str, scene.files)) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             single = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
@@ -210,6 +212,7 @@ def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None
         if sum(map(len, files.values())) > MAX_INPUT_BYTES:
             limit = f"the {MAX_INPUT_BYTES >> 20} MiB that can be sent"
             raise UnavailableError(f"--farm: the scene's files are larger than {limit}")
+    # The recipe's tables, but with the paths of files as they are here, not relative to a folder.
     tables = make_recipe(scene, Path("."))["scene"] | {"settings": to_table(scene.settings), "tone": tone_table(scene)}
     return {
         "scene": json.dumps(tables), "path": scene.path.name, "files": files, "size": size, "samples": samples,

@@ -44,7 +44,7 @@ def _run_task(common: Json, task: Json) -> Json:
     device = worker_device(common["device"], common["number"])
     scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
     samples = common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
-    layers = common.get("layers", task.get("name", "").endswith(".exr"))
+    layers = common.get("layers", task.get("name", "").endswith(".exr"))  # frames and views: .exr files have layers
     transfer, tile = common.get("transfer", "srgb"), common.get("tile", 0)
     job = RenderJob(scene, tuple(common["size"]), samples, task["time"], tile, layers=layers, transfer=transfer)
     draw_task = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]]
@@ -71,6 +71,7 @@ def _frame(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progre
 def _view(picture: AnyPicture, job: RenderJob, common: Json, task: Json, progress: Progress) -> Json:
     """Draws one view of a light field; the answer holds its file as bytes and its exposure in stops."""
     array = camera_array(job.scene, job.size, tuple(common["grid"]), common["baseline"])
+    # `drawn`: the job with this view's camera and exposure
     rendered, drawn = render_view(picture, job, array, task["number"], task["ev"], progress)
     file = _encode_file(task["name"], rendered, drawn, 8)
     return {"file": file, "ev": drawn.scene.tone.ev, "device": rendered.device}

@@ -23,7 +23,7 @@ from renderer.pictures import is_flame_file, picture_class
 from renderer.plain import Json, format_ignored, printable
 from renderer.system.profile import measured, stage
 
-CarryOut = Callable[[ExportPlan, float, InterruptHandler], Drawn]
+CarryOut = Callable[[ExportPlan, float, InterruptHandler], Drawn]  # run.carry_out(plan, start, interrupt)
 Rows = Iterator[tuple[int, ExportPlan, int, str, float]]  # number, plan, samples, device, seconds
 DIGITS = 5  # flam3-render appends a number of five digits to a file name
 
@@ -39,7 +39,7 @@ def export_flames(options: ExportOptions, carry_out: CarryOut) -> int:
     if not is_flame_file(path):
         raise UserError(f"--flame: {path} is no file of flames; allowed are .flame, .flam3")
     entries, _ = read_library(path)
-    shown = [entry.index for entry in entries if entry.keyframe]  # an entry that cannot be read has no key frame
+    shown = [entry.index for entry in entries if entry.keyframe]  # entries that cannot be read have no key frame
     for index in shown:
         check_target(numbered_path(options.output, index), options.force)
     rows = []

@@ -71,6 +71,7 @@ class Manifest:
         with suppress(OSError), open(self.path, "rb") as file:
             if (head := file.read(10)) and head != b'{"frame": ' and not force:
                 raise UserError(f"{self.path}: holds no list of frames; --force replaces it")
+        # With --untrusted: OUT.frames is a name that a video's export makes up, not one that the user gave.
         if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
             refuse_links(str(self.path.parent))
         self._title, self._recipe, self._force = recipe.get("scene", {}).get("title"), recipe, force
@@ -109,7 +110,7 @@ class Manifest:
         self._changed.clear()
         wanted = [number for number in numbers if overwrite or not self.done(number)]
         there = set() if self._force else set(wanted)
-        if self.is_numbered:  # of a million frames perhaps: only those whose files are in the folder
+        if self.is_numbered:  # list the folder once in place of a look for each of perhaps a million files
             form = re.compile("([0-9]+)".join(map(re.escape, FRAME_PLACEHOLDER.split(self.pattern.name))))
             there &= {int(found[1]) for name in os.listdir(self.path.parent) if (found := form.fullmatch(name))}
         paths = {number: path for number in sorted(there) if os.path.lexists(path := self.file(number))}
@@ -180,8 +181,7 @@ class Manifest:
             raise IncompleteError(f"{lost[0]}: another process replaced this frame, and {len(lost) - 1} more")
 
     def _write(self) -> None:
-        text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))
-        write_text(self.path, text)
+        write_text(self.path, "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows)))
 
     def remove(self, numbers: list[int]) -> int:
         """Removes listed frames, and manifest and folder once they are empty; returns the number of frames kept."""
@@ -198,8 +198,8 @@ class Manifest:
 
 
 def is_of(recipe: Json, facts: Json) -> bool:
-    """True if a picture's recipe has these facts, which may leave open its samples (None) and its tone mapping."""
-    facts, scene = json.loads(json.dumps(facts, default=str)), recipe.get("scene")
+    """True if a picture's recipe has these facts; samples (None) and a tone mapping that they lack may be any."""
+    facts, scene = json.loads(json.dumps(facts, default=str)), recipe.get("scene")  # lists for tuples, as in a file
     tone = {"tone": scene.get("tone")} if isinstance(scene, dict) else {}
     facts |= {"scene": tone | facts.get("scene", {}), "samples": facts.get("samples") or recipe.get("samples")}
     return all(recipe.get(key) == facts.get(key) for key in ("scene", "samples", "size", "time", "denoise", "transfer"))

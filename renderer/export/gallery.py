@@ -105,4 +105,4 @@ def _is_done(plan: ExportPlan) -> bool:
     except (InputError, UserError):  # no such file, or a picture of another program
         return False
     facts: Json = dict(size=plan.size, samples=plan.samples, time=plan.time) | plan.options.picture_facts()
-    return is_of(recipe, make_recipe(plan.scene, resolve(plan.output).parent, **facts))
+    return is_of(recipe, make_recipe(plan.scene, resolve(plan.output).parent, **facts))  # paths from the file's folder

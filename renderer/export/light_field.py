@@ -101,6 +101,7 @@ class LightFieldViews(Manifest):
     def __init__(self, folder: Path, array: CameraArray, scene: Scene, facts: Json, force: bool = False):
         """`facts` are the size, samples and time of the views in their recipes."""
         self.array, self._folder, self._scene = array, folder, scene
+        # "tone", because facts(number) leaves it out of the scene, and another one would meter another exposure.
         facts = facts | {"grid": [array.rows, array.columns], "baseline": array.baseline, "tone": tone_table(scene)}
         super().__init__(folder / "views_#.png", make_recipe(scene, resolve(folder), **facts), force)
 
@@ -114,7 +115,7 @@ class LightFieldViews(Manifest):
         return {"scene": {key: table for key, table in tables.items() if key != "tone"}}
 
     def exposure_before(self, wanted: list[int]) -> float | None:
-        """The exposure in stops that all finished views share; None if the first view is still to be drawn."""
+        """The exposure in stops that all finished views share; None if no view is finished."""
         done = [number for number in self.array.views() if number not in wanted]
         return float(read_recipe(self.file(done[0]))["scene"]["tone"].get("ev", 0.0)) if done else None
 
@@ -128,7 +129,7 @@ def render_light_field(
     for number in numbers:
         began = time.monotonic()
         rendered, drawn = render_view(picture, job, views.array, number, ev, progress)
-        ev = drawn.scene.tone.ev
+        ev = drawn.scene.tone.ev  # of the first view, for all others
         write(views.file(number), rendered, drawn)
         views.add(number, time.monotonic() - began, rendered.device)
         device = rendered.device

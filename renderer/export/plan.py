@@ -37,7 +37,7 @@ DEFAULT_SIZE = (1280, 720)
 class ExportPlan:
     """The plan of an export. `numbers` are the frames, None for a still; the first frame shows `time` in seconds.
 
-    `written` is where a still went: not to `output` if it is unfinished and a picture is there that has more samples.
+    `written` is where a still went: beside `output` if it is unfinished and `output` is there and not to be replaced.
     `report` is called with the frames done and all frames after each; if it returns False, no more are drawn.
     """
 
@@ -135,7 +135,7 @@ def make_plan(options: ExportOptions, scene: Scene | None = None) -> ExportPlan:
         scene = _with_noise(options, scene, size, numbers)
     samples = options.samples or scene.samples
     plan = ExportPlan(options, scene, output, size, numbers, time_of(options, scene), samples)
-    _ = plan.job().tiles  # UnavailableError for a picture that is too large for one that is drawn whole
+    _ = plan.job().tiles  # UnavailableError if the picture is too large and its kind cannot be drawn in tiles
     return plan
 
 
@@ -186,11 +186,11 @@ def time_of(options: ExportOptions, scene: Scene) -> float:
 
 
 def _frame_numbers(options: ExportOptions) -> list[int] | None:
-    """The frames of --frames; None for a still, or for a video as long as its scene."""
+    """The frames of --frames; None for a still, or for a video or film as long as its scene."""
     output = options.output
     placeholders = _placeholders(output)
     if options.frames is None:
-        if placeholders and not options.film:
+        if placeholders and not options.film and options.loop is None:  # else as many frames as the film has
             raise UserError(f"-o {output}: numbered frames need --frames A-B")
         return None
     numbers = frame_numbers(options.frames)
@@ -260,7 +260,7 @@ def load_scene(options: ExportOptions) -> Scene:
             tone = set_from_text(tone, key[5:], text, "--set", "tone.")
         else:
             assignments.append((key, text))
-            scene = without_tracks(scene, key)
+            scene = without_tracks(scene, key)  # key frames would replace the value
     settings = set_all_from_texts(settings, assignments)
     if options.quality is not None:
         settings = _with_quality(options, scene, settings)

@@ -163,7 +163,7 @@ def draw(
     settings, rounds = job.settings(), 1 if tile is None else len(job.tiles)
     picture.deadline = job.deadline
     picture.progress = progress
-    picture.restart()  # a frame equal to the last one must not continue its samples
+    picture.restart()  # else a frame of the same settings as the last one would continue its samples
     waited = time.monotonic()  # time of the last wait for the device
     drawn = 0
     # Time and fraction done after the first wait: the estimate leaves out the first draw, which may compile.
@@ -179,6 +179,7 @@ def draw(
             finally:
                 picture.shows_each = True
             drawn, queued = drawn + 1, queued + 1
+            # progress.report: a script's function, which is called after each sample
             if queued >= max_queued or progress.report or time.monotonic() > job.deadline:
                 frame.device.finish()
                 progress.advance(queued)
@@ -187,7 +188,7 @@ def draw(
                 took, waited = time.monotonic() - waited, time.monotonic()
                 queued, max_queued = 0, max(1, min(2 * max_queued, int(queued * SYNC_SECONDS / max(took, 1e-9))))
                 if waited > job.deadline or first and waited + took > job.deadline + GRACE_SECONDS / 2:
-                    break  # the next sample would not end within the grace, and all would be lost
+                    break  # a next sample as long as this wait would outlast the grace: the process and all are lost
                 if first is None:
                     first = waited, picture.fraction_done(drawn, job.samples)
                 elif not is_estimated and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
@@ -238,12 +239,12 @@ def format_duration(seconds: float) -> str:
 def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     image, fewest = TiledImage(job.size), job.samples  # `fewest`: the samples of the tile that has the fewest
-    picture.exported = None  # frees the last one
+    picture.exported = None  # frees the last picture; hints() reads this one
     picture.prepare_export(job.scene.tone)
     # Some pictures keep the samples of all pixels and draw them at once; only developing them goes by tiles.
     tiles = job.tiles
     if at_once := picture.keeps_samples(job.settings(), job.size):
-        tiles = [*tiles_of(job.size, job.tile or TILE // 2)]  # the whole picture's samples take memory beside them
+        tiles = [*tiles_of(job.size, job.tile or TILE // 2)]  # small: the samples of all pixels take memory as well
     elif tiles == [None] and job.samples == 1 and picture.can_split:
         tiles = [*tiles_of(job.size, PART)]
         progress.parts = len(tiles)
@@ -251,7 +252,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
         with stage("rendering"), about(job.scene.path):
             if at_once and count:
                 frame = picture.developed(tile or (0, 0, *job.size))
-                progress.advance(job.samples if len(job.tiles) > 1 else 0)
+                progress.advance(job.samples if len(job.tiles) > 1 else 0)  # it counts the samples of each of job.tiles
             else:
                 frame, drawn = draw(picture, job, None if at_once else tile, progress, tile if at_once else None)
         if job.stop is not None and job.stop.requested and len(tiles) > 1 and not at_once:
@@ -295,6 +296,7 @@ class TiledImage:
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
         shape, small = (*self._shape, 4), size[0] * size[1] <= MAX_UNTILED_PIXELS
+        # 16 bytes a pixel; a large picture takes a file
         check_memory(16 * size[0] * size[1] if small else 0, f"a picture of {size[0]} x {size[1]}")
         self._linear = np.zeros(shape, "f4") if small else FileBackedImage(shape)
         self._layers: dict[str, np.ndarray] = {}

@@ -152,7 +152,7 @@ def export_light_field(options: ExportOptions) -> int:
     if options.farm:
         from renderer.export.farm import chosen_farm, render_light_field_on_farm
 
-        job = render.RenderJob(scene, size, options.samples or 1, scene_time)
+        job = render.RenderJob(scene, size, options.samples or 1, scene_time)  # the workers find the number of samples
         samples, device = render_light_field_on_farm(chosen_farm(options), job, views, options)
     else:
         picture = open_picture(scene, open_context(options.device))
@@ -291,13 +291,14 @@ def print_plan(plan: ExportPlan) -> int:
     untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles
     picture, settings = picture_class(plan.scene.picture), plan.job().settings()
     tile = plan.size if tiles[0] is None or picture.fits_whole(settings, plan.size) else tiles[0][2:]
+    pixels_in_memory = width * height if untiled else render.ROW_BLOCK_PIXELS  # the others are in a file
     facts = {
         "output": str(plan.output),
         "size": list(plan.size),
         "frames": 1 if plan.numbers is None else len(plan.numbers),
         "tiles": len(tiles),
         "samples": plan.samples or picture.planned_samples(settings, plan.size) or "from the scene file",
-        "host_bytes": peak_memory() + picture.scene_bytes(settings) + 16 * (width * height if untiled else 4 << 20),
+        "host_bytes": peak_memory() + picture.scene_bytes(settings) + 16 * pixels_in_memory,
         "disk_bytes": 0 if untiled else 16 * width * height,
         "device_bytes_per_frame": picture.device_bytes(settings, tile),
     }

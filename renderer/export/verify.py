@@ -53,10 +53,11 @@ def command(args: argparse.Namespace) -> int:
 def verify(
     path: Path, device: str, farm: str | None = None, insecure: bool = False, time_limit: float = TIME_LIMIT
 ) -> Json:
-    """Draws the recipe of a picture again; returns the keys of compare(), digests, devices and seconds.
+    """Draws the recipe of a picture again; returns the keys of compare(), the devices and seconds.
 
-    `intact` is False if the samples differ from the digest in the file. Raises UserError or InputError, and
-    IncompleteError as soon as the drawing will take longer than `time_limit` seconds.
+    If the shapes are equal, the answer has `digest` and `digest_again` too. `intact` is False if the samples differ
+    from the digest in the file. Raises UserError or InputError, and IncompleteError as soon as the drawing will take
+    longer than `time_limit` seconds.
     """
     start = time.monotonic()
     open_input(path).close()
@@ -66,6 +67,7 @@ def verify(
     with temporary_directory("verify") as folder:
         again = Path(folder, "again.png")
         bit_depth, denoise = 8 * samples.itemsize, recipe.get("denoise") is True
+        # A farm's workers share no clock, so it takes no time limit.
         limit, transfer = None if farm else time_limit, "pq" if recipe.get("transfer") == "pq" else "srgb"
         settings: Json = {"bit_depth": bit_depth, "denoise": denoise, "time_limit": limit, "transfer": transfer}
         plan = make_plan(ExportOptions(path, again, device=device, farm=farm, insecure=insecure, **settings))

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `rayfold warm`."""
     parser.add_argument("inputs", nargs="*", metavar="INPUT", help="scenes and models (default: all that come along)")
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    jobs = "inputs that are drawn side by side (default: one for each core)"
+    jobs = "inputs that are drawn side by side (default: one for each core, at most 8)"
     parser.add_argument("--jobs", type=arguments.positive, default=0, metavar="N", help=jobs)
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
@@ -89,6 +89,7 @@ def write_sphere(path: Path, rows: int, has_normals: bool = False) -> None:
     right = (column + 1) % columns
     a, b, c, d = row + column, row + right, row + columns + right, row + columns + column
     corners = np.stack([a, b, c, a, c, d], -1).reshape(-1, 3)
+    # x, y, z alone, or all six
     path.write_bytes(ply_bytes(dict(zip("x y z nx ny nz".split(), map(np.ravel, points), strict=False)), corners))
 
 
@@ -131,4 +132,4 @@ def draw_once(path: str, device: str) -> None:
         rendered = render(picture, RenderJob(scene, size, 1), Progress(1, scene.title))
         for _ in tonemapped_blocks(rendered, scene):
             pass
-    picture.report()
+    picture.report()  # compiles what reads statistics from the device

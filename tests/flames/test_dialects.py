@@ -374,6 +374,7 @@ def test_a_loop_of_one_flame_has_as_many_frames_as_asked(tmp_path):
     plan = make_plan(ExportOptions(path, tmp_path / "loop.gif", flame="0", loop=8))
     first, *_, last = plan.scene.settings.keyframes
     assert plan.numbers == list(range(8)) and [plan.time_of(n) for n in plan.numbers] == plan.numbers
+    assert make_plan(replace(plan.options, output=tmp_path / "loop_##.png", film=False)).numbers == plan.numbers
     assert (first.time, last.time) == (0, 8), "the frame after the last is the first"
     for a, b in zip(first.flame.xforms, last.flame.xforms, strict=True):
         assert np.allclose(a.affine, b.affine)

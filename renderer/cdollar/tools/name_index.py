@@ -76,6 +76,7 @@ class NameIndex:
         same = len(os.path.commonprefix((source.text, self.source.text)))
 
         def move(span: Span) -> Span:
+            # Positions behind the first difference shift by the change of length, but not to before it.
             ends = (p if p <= same else max(same, p + shift) for p in (span.start, span.end))
             return Span(source, *ends) if span.source is self.source else span
 
@@ -138,7 +139,7 @@ class Builder:
         known = self.index.known
         if isinstance(item, ast.FunctionDeclaration):
             symbol = known.get(owner + item.name)
-            if symbol is None or symbol not in self.index.at.values():  # a function hides a built-in name
+            if symbol is None or symbol not in self.index.at.values():  # new, or a built-in symbol, which it hides
                 symbol = Symbol(item.name, "method" if owner else "function")
             symbol.text += "\n" * bool(symbol.text) + item.span.text
             self.add(known, owner + item.name, item.name_span, symbol, item.full_span)
@@ -191,7 +192,7 @@ class Builder:
             case ast.Assignment():
                 self.use(tree.name, tree.name_span, scope)
             case ast.Call(callee=ast.Name(name="grad" | "value_and_grad")):
-                del parts[2:]  # the other arguments are names of parameters
+                del parts[2:]  # callee and function stay; the other arguments are names of parameters
             case ast.LetIn():
                 self.visit(parts.pop(0), outer)
                 self.add(scope, tree.name, tree.name_span, Symbol(tree.name, "variable"))
@@ -221,9 +222,9 @@ class Builder:
                     self.add(outer, tree.name, tree.name_span, variable(tree))
 
     def enter_function(self, tree: ast.FunctionDeclaration, scope: Scope) -> None:
-        """Declares the type parameters, which stand behind the name."""
+        """Begins the region of a function, and declares its type parameters, which stand behind its name."""
         self.region, source = tree.full_span, self.index.source
-        words = WORD.finditer(source.text, tree.name_span.end)
+        words = WORD.finditer(source.text, tree.name_span.end)  # more words than type parameters
         for name, word in zip(tree.type_parameters, words, strict=False):
             self.add(scope, name, Span(source, *word.span()), Symbol(name, "class", f"{name}: a type parameter"))
 
