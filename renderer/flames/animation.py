@@ -53,10 +53,10 @@ def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0, stagger: flo
     """The frames from one flame to another, both rotating once; frame n has the blend 3 t^2 - 2 t^3, t = n / frames.
 
     If only one of two xforms rotates, the angle between them grows continuously from its value at the start. Padding
-    xforms rotate in type log. `stagger`: see interpolate().
+    xforms (align() adds them to the flame that has fewer) rotate in type log only. `stagger`: see interpolate().
     """
     _require_frame_count(frames)
-    flames = align([one.flame, two.flame], one.interpolation_type)  # padding xforms rotate too
+    flames = align([one.flame, two.flame], one.interpolation_type)
     ends = [
         replace(key, flame=flame, time=float(k)) for k, (key, flame) in enumerate(zip((one, two), flames, strict=True))
     ]
@@ -64,6 +64,7 @@ def edge(one: KeyFrame, two: KeyFrame, frames: int, first: int = 0, stagger: flo
         replace(end, flame=_without_rotation(end.flame, len(key.flame.xforms)))
         for end, key in zip(ends, (one, two), strict=True)
     ]
+    # Of each flame's xforms: 1 rotates once, 0 not at all.
     revolutions = [[float(x.animate != 0) for x in flame.xforms] for flame in flames]
     keys = []
     for n in range(frames):

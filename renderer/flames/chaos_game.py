@@ -39,7 +39,7 @@ MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction 
 MIN_FLOAT_SAMPLES = 1 << 26  # with fewer, one advance() ends sooner than the float kernel would compile
 MAX_INTERVAL_COUNT = 4096  # flush intervals of one advance()
 MAX_PRIVATE_BYTES = 1 << 30  # limit of the private histograms, one per CPU core
-PartialResult = dict[str, np.ndarray | int]
+PartialResult = dict[str, np.ndarray | int]  # of partial_result(): sums, bad, and nearest and hits if there are any
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SampledSums:
     bad_values: int
     sums: Any
     hit_sums: Any
-    bad_value_total: Any = None
+    bad_value_total: Any = None  # after on_device(): `bad_values` in a buffer
 
     def __sub__(self, first: "SampledSums") -> "SampledSums":
         """The sums without `first`, the sums of the samples plotted first."""
@@ -351,7 +351,7 @@ class ChaosGame:
         """
         if self._is_peak_known:
             return
-        peak = float(self._max_sum.read().view("f4")[0])
+        peak = float(self._max_sum.read().view("f4")[0])  # its bits, as atomic_max takes integers
         self._is_peak_known = self._measured_samples >= MIN_PEAK_SAMPLES and peak < FLOAT_INTEGER_LIMIT
         samples = 0.9 * FLOAT_INTEGER_LIMIT / max(peak, 1.0) * self._measured_samples
         samples = samples if peak < FLOAT_INTEGER_LIMIT else self._interval_samples / 4
@@ -375,6 +375,7 @@ class ChaosGame:
         With `only_if_inexact` the kernel does nothing if the float sums of flush interval number `interval` were exact.
         """
         rect, spec = self.rect, self.spec
+        # A CPU: a thread for each private histogram, which runs many chains.
         threads = self._histogram.shape[0] if self.device.simd_width > 1 else self.chains
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad_values,

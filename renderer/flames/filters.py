@@ -72,7 +72,7 @@ def filter_kernel(shape: str, radius: float, supersample: int = 1) -> np.ndarray
     support, evaluate = FILTERS[shape]
     width = 2 * support * supersample * radius
     taps = int(width) + 1
-    taps += (taps ^ supersample) & 1
+    taps += (taps ^ supersample) & 1  # both even or both odd
     adjust = support * taps / width if width > 1e-9 else 1.0
     u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
     row = evaluate(u, np.abs(u))
@@ -136,7 +136,7 @@ def density_filter(flame: Flame) -> DensityFilter | None:
     mirror_counts = np.where(np.arange(side + 1) > 0, 2, 1)
     for kernel, width, radius in zip(kernels, widths, radii, strict=True):
         d = distance / width
-        weight = np.where(d <= 1, np.exp(-2 * (1.5 * d) ** 2), 0.0)
+        weight = np.where(d <= 1, np.exp(-2 * (1.5 * d) ** 2), 0.0)  # the Gaussian of FILTERS, of support `width`
         weight /= (weight * np.outer(mirror_counts, mirror_counts)).sum()
         weight[radius + 1 :] = weight[:, radius + 1 :] = 0
         kernel[:] = weight[:side, :side]

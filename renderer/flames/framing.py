@@ -14,8 +14,8 @@ from renderer.flames.genome import Flame
 
 RESOLUTION = 256  # buckets along each side
 CHAINS, STEPS = 4096, 64
-# Fractions of the points that each round of fit_view() encloses along each axis. The last round looks at most a fifth
-# beyond the 99 %: so it keeps the tips of a flame, and leaves out what is thrown far away.
+# Fractions of the points that each round of fit_view() encloses along each axis. The next round looks at a square that
+# is a fifth larger: so the last one keeps the tips of a flame, and leaves out what is thrown far away.
 COVERAGES = (0.99, 0.99, 0.9999)
 
 
@@ -45,7 +45,7 @@ def fit_view(game: ChaosGame, flame: Flame, aspect: float = 1.0, y_axis: str = "
         low, high = np.array(ends).T + [[0], [1]]  # from the first bucket's near edge to the last bucket's far edge
         center = center + ((low + high) / 2 - RESOLUTION / 2) * 2 * half_size / RESOLUTION
         size = (high - low) * 2 * half_size / RESOLUTION
-        half_size = float(max(size.max() * 0.6, 1e-6))
+        half_size = float(max(size.max() * 0.6, 1e-6))  # half of 1.2
         height = 1.15 * max(float(size[1]), float(size[0]) / aspect, 1e-6)
     x, y = map(float, center)
     return FlameView((x, y if y_axis == "up" else -y), height)

@@ -52,6 +52,7 @@ CurvePoints = tuple[tuple[float, float], ...]
 class Xform:
     """One function of the system: an affine map, then the weighted sum of its variations, then the post-affine.
 
+    setting() makes a field with default, least and greatest value, and help, for scene files and the window.
     `affine`: a b c d e f with x' = a x + b y + c, y' = d x + e y + f; a 3D xform has 12 coefficients, three rows of
     four. `post` has the same layout.
     """

@@ -209,6 +209,7 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
                 angles[k] += 2 * math.pi
         logarithms = np.log(np.maximum(lengths, 1e-300))
         exponent = min(factors @ logarithms, MAX_LOGARITHM)  # large if weights outside 0 to 1 extrapolate
+        # as flam3: linear if a length is below e^-10
         length = factors @ lengths if (logarithms < -10).any() else math.exp(exponent)
         angle = factors @ angles
         out[column], out[3 + column] = length * math.cos(angle), length * math.sin(angle)
@@ -268,7 +269,7 @@ def align(flames: list[Flame], kind: str) -> list[Flame]:
         xforms = [replace(x, xaos=x.xaos[: len(flame.xforms)]) for x in flame.xforms]
         for i in range(len(xforms), count):
             partners = [other.xforms[i] for other in neighbors if i < len(other.xforms)]
-            xforms.append(replace(padding_xform(partners, kind, flame.is_3d), color=float(i & 1)))
+            xforms.append(replace(padding_xform(partners, kind, flame.is_3d), color=float(i & 1)))  # as in flam3
         final = flame.final_xform
         if final is None and has_final:
             partners = [other.final_xform for other in neighbors if other.final_xform is not None]
@@ -295,6 +296,6 @@ def padding_xform(partners: list[Xform], kind: str, is_3d: bool) -> Xform:
         return replace(identity, variations={name: 1 / len(shared) for name in shared}, parameters=parameters)
     swapped = [name for name in ("fan", "rings") if name in used]
     if swapped:
-        weights = {str(name): 1 / len(swapped) for name in swapped}
+        weights = {str(name): 1 / len(swapped) for name in swapped}  # with x and y swapped, as in flam3
         return replace(identity, affine=(0.0, 1.0, 0.0, 1.0, 0.0, 0.0), variations=weights)
     return identity

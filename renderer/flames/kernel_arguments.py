@@ -53,13 +53,17 @@ def pack_xform(xform: Xform, spec: Specialization, final: bool, table_distances:
     if spec.extra_record_floats:
         out[-spec.extra_record_floats :] = _attribute_values(xform, spec)
     if not final:
+        # after affine, color and speed
         out.view("u4")[len(affine) + 2] = round(adjusted_opacity(xform.opacity) * 65536)
     return out
 
 
 def _attribute_values(xform: Xform, spec: Specialization) -> list[float]:
-    """The end of a record: if spec.shown, color type, color and factor; then factor and term of each modifier."""
-    symmetry = 1 - 2 * xform.color_speed
+    """The end of a record: if spec.shown, color type, color and factor; then factor and term of each modifier.
+
+    A point's modifier becomes factor times its value plus term.
+    """
+    symmetry = 1 - 2 * xform.color_speed  # JWildfire's measure of color_speed
     kind = COLOR_TYPES.index(xform.color_type)
     values = [kind, xform.color, symmetry + (xform.color_type == "distance")] if spec.shown else []
     for name in spec.modifiers:
@@ -72,7 +76,7 @@ def _packed_camera(flame: Flame, camera: np.ndarray, spec: Specialization) -> np
     """(n,) float32: a flame's camera, padded with the numbers that only other temporal samples of the picture have."""
     camera = np.asarray(camera, "f8").ravel()
     if spec.is_3d and not flame.has_z:
-        camera = np.concatenate([plane_in_space(camera[:6]), camera[6:]])
+        camera = np.concatenate([plane_in_space(camera[:6]), camera[6:]])  # behind the affine: the jitter, if any
     if spec.jitters and not flame.jitters:
         camera = np.append(camera, (0.0, 0.0))
     largest = float(np.finfo("f4").max)  # a camera far from all points may have larger numbers

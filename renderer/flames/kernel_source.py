@@ -291,7 +291,7 @@ def _application(v: Variation, record: str, offset: int, is_3d: bool, preserves_
     In the statements `a` is the xform's record, which begins with the affine. pre_ variations change the point q, post_
     variations the point `sum`; the others add to `sum`. Three cases follow: variations of x, y and z; 2D variations in
     a pre_ or post_ stage of a 3D flame, which keep z; other 2D variations. `sets`: the result replaces the target's
-    coordinates and is not added.
+    coordinates and is not added. Variation (catalog.py) describes `adds`, `replaces`, `is_plain` and `in_space`.
     """
     argument, target = ("sum" if v.stage == "post_" else "q"), ("q" if v.stage == "pre_" else "sum")
     weight = f"{record}[{offset + 1}]"

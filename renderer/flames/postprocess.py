@@ -60,7 +60,7 @@ class BucketGrid:
         n = flame.supersample
         columns, rows = size[0] * n + 2 * margin, size[1] * n + 2 * margin
         left, top, width, height = tile
-        reach = density_filter_radius(flame) + n  # buckets around the spatial filter's that change their values
+        reach = density_filter_radius(flame) + n  # the distance up to which buckets change those that the filter reads
         reach += flame.solid.reach((columns, rows)) if flame.solid else 0
         starts = [max(0, pixel * n + offset - reach) for pixel in (left, top)]
         ends = [(last - 1) * n + offset + filter_width + reach for last in (left + width, top + height)]
@@ -153,7 +153,8 @@ class Postprocess:
         """(height, width, 4) float32: linear red, green, blue, alpha of a tile of `size`; valid until the next call.
 
         In this order: log-density of each bucket, density estimation, mean over the passes, tone curve of each bucket
-        (early_clip) or lighting (solid flames), spatial filter from buckets to pixels, else tone curve of each pixel.
+        (early_clip) or lighting (solid flames), spatial filter from buckets to pixels, and in flames without early_clip
+        or solid the tone curve of each pixel.
 
         `game` holds the sums of `pass_` over `grid.rect`. `pass_index`: the number of earlier passes; the log-density
         of all passes is averaged.
@@ -255,7 +256,7 @@ class Postprocess:
             on_device = None
             if density:
                 kernels = density.kernels
-                if self.device.simd_width > 1:  # whole rows, so that vectors of any place of a row are loaded
+                if self.device.simd_width > 1:  # whole padded rows: a vector may begin anywhere in a row
                     rows = np.concatenate([kernels[..., :0:-1], kernels], 2)
                     kernels = np.pad(rows, ((0, 0), (0, 0), (PADDING, PADDING)))
                 on_device = self._upload(kernels), self._upload(density.radii), density.max_hits

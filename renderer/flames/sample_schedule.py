@@ -25,7 +25,7 @@ def chain_count(samples: int, temporal_samples: int, fuse: int = FUSE) -> int:
     """
     min_blocks = max(1, 16 * FUSE // fuse)  # a small picture of flames with a long fuse runs fewer chains
     chains = min(max(samples // max(2048, 16 * fuse), min_blocks * BLOCK), MAX_CHAINS)
-    blocks = 1 << max(chains // BLOCK - 1, 0).bit_length()
+    blocks = 1 << max(chains // BLOCK - 1, 0).bit_length()  # the next power of two
     return BLOCK * temporal_samples * max(1, round(min(blocks, MAX_CHAINS // BLOCK) / temporal_samples))
 
 
@@ -85,6 +85,7 @@ class SampleSchedule:
         missing = self.samples - (samples - bad_values)
         if missing < 1e-3 * self.samples:
             return 0
+        # As many of the new samples as of the old ones are good, and at least a twentieth.
         return math.ceil(missing / max((samples - bad_values) / samples, 0.05) / self.chains)
 
     def batch_steps(self, batch: int) -> int:

@@ -25,7 +25,7 @@ def inverse_camera(camera: np.ndarray, buckets_per_unit: float) -> np.ndarray:
     `camera`: the transform by space_to_buckets() of a solid flame, which ends with the row of the camera's z. Column
     times depth, row times depth and z are affine in the point; depth is affine in z.
     """
-    rows, z = camera[:12].reshape(3, 4), camera[13:17]
+    rows, z = camera[:12].reshape(3, 4), camera[13:17]  # between them: the least depth that is plotted
     matrix = np.stack([rows[0, :3], rows[1, :3], z[:3]])
     try:
         inverse = np.linalg.inv(matrix)

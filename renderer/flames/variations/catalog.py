@@ -46,7 +46,7 @@ HELPER_RE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 PARAMETER_RE = re.compile(rf"(\w+)\s*=\s*({NUMBER})(?:\s*\[({NUMBER}),\s*({NUMBER})\])?")
-# Parameters of these names are called NAME_PARAMETER in the body.
+# Parameters of these names are called NAME_PARAMETER in the body: they name something else there, or nothing in C.
 RESERVED_NAMES = {"x", "y", "z", "weight", "circle", "color", "hidden", "affine", "random", "static", "real", "3side"}
 # Random numbers that the functions of variation.h consume.
 RANDOM_COUNTS = {"uniform(random": 1, "random_sign(": 1, "gauss4(random": 4, "random_table_point(": 1}
@@ -386,7 +386,7 @@ def _pixel_body(stamp: tuple[str, ...], words: list[str]) -> str:
     `stamp`: the STAMP's name and parameters. `words`: the PIXEL_STAMP's parameters, in the same order.
     """
     passed = [word for word in words if word not in ("Density_Pixels", "Gradient")]
-    lacks_zoom = len(passed) < len(stamp) - 1
+    lacks_zoom = len(passed) < len(stamp) - 1  # "zoom" is the only parameter that a PIXEL_STAMP may lack
     arguments = ["1.0f" if lacks_zoom and word == "zoom" else passed.pop(0) for word in stamp[1:]]
     return f"    return stamp_{stamp[0]}(p, {', '.join(arguments)});\n"
 

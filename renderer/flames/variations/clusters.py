@@ -49,6 +49,7 @@ def _grow(rng: np.random.Generator, count: int, glue: float, force: np.ndarray) 
     `glue`: the distance at which a particle sticks. `force` (3,): drift added to each coordinate that a step changes.
     """
     positions, parents = np.zeros((count, 3)), np.zeros(count, int)
+    # particles; the radius at which walkers begin; the radius beyond which they are dropped
     filled, inner, outer = 1, 3.0, 9.0
     is_near = np.zeros(HASHES, bool)  # by the hash of a cell of side `glue`: a particle may be in it or beside it
     is_near[_hashes(positions[:1], glue, NEIGHBORS)] = True

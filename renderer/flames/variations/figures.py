@@ -6,6 +6,7 @@ number of rows; the layout of a row is at the top of figures.h. Names like drago
 
 import math
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
@@ -24,8 +25,7 @@ Segment = tuple[float, float, float, float]
 def lines_table(segments: Iterable[Segment], thickness: float) -> np.ndarray:
     """The table of line segments (x1, y1, x2, y2); `thickness`: in hundredths of a unit."""
     rows: list[tuple[float, ...]] = [
-        (LINE, 0.0, *segment, thickness / 100, 0.0, 0.0)
-        for segment, _ in zip(segments, range(MAX_PRIMITIVES), strict=False)
+        (LINE, 0.0, *segment, thickness / 100, 0.0, 0.0) for segment in islice(segments, MAX_PRIMITIVES)
     ]
     rows = rows or [(LINE, *[0.0] * 8)]
     return np.concatenate([[len(rows)], np.ravel(rows)])
@@ -34,7 +34,7 @@ def lines_table(segments: Iterable[Segment], thickness: float) -> np.ndarray:
 def polygons_table(polygons: Iterable[tuple[float, ...]]) -> np.ndarray:
     """The table of polygons (color, x, y, size, angle in degrees, sides, hole)."""
     rows = []
-    for (color, x, y, size, angle, sides, hole), _ in zip(polygons, range(MAX_PRIMITIVES), strict=False):
+    for color, x, y, size, angle, sides, hole in islice(polygons, MAX_PRIMITIVES):
         turn = math.radians(angle)
         rows.append((POLYGON, color, x, y, size, math.cos(turn), math.sin(turn), sides, hole))
     return np.concatenate([[len(rows)], np.ravel(rows)])
@@ -183,14 +183,14 @@ def polygon_pattern(values: Values, texts: Texts) -> np.ndarray:
             while y <= values["height"]:
                 center, size = x + jitter(values["randPos"]), step / 2 + jitter(values["randSize"])
                 n = sides[k % len(sides)]
-                if values["ouline"] == 1:
+                if values["ouline"] == 1:  # spelled as in JWildfire's files
                     yield values["outline_color"], center, y, size, angle, n, 1.0
                 if values["fill"] == 1:
                     color = math.fmod(values["fill_color"] + values["fill_color_speed"] * random.next_double(), 1.0)
                     yield color, center, y, size, angle, n, 0.0
                 y, k = y + step, k + 1
             x += step
-        yield 0.0, 0.0, 0.0, 0.0, 0.0, 3, 0.0
+        yield 0.0, 0.0, 0.0, 0.0, 0.0, 3, 0.0  # of size 0, so that no table is empty
 
     return polygons_table(polygons())
 
@@ -245,7 +245,7 @@ def _grow(rng: np.random.Generator, occupied: np.ndarray, count: int) -> None:
     size = len(occupied)
     center, radius, filled = size // 2, 3.0, 1
     steps = np.array([(1, 0), (0, -1), (-1, 0), (0, 1)])
-    all_positions = np.full((512, 2), -1)
+    all_positions = np.full((512, 2), -1)  # outside of the square: not on its way yet
     for _ in range(MAX_WALKS):
         # Few wander while the aggregate is small, so that two rarely stick at once.
         positions = all_positions[: int(4 * radius)]
@@ -358,6 +358,7 @@ def snowflake(values: Values, texts: Texts) -> np.ndarray:
 def sudoku_board(values: Values, texts: Texts) -> np.ndarray:
     """Polygons colored by the digits of random sudoku boards, one board for each level, nested polygons per cell."""
     level, rng = clamped_int(values["Level"], 1, 9), np.random.default_rng(1)
+    # A board, which stays one if rows of a band of three, or bands, change places.
     base = np.array([[(3 * (r % 3) + r // 3 + c) % 9 + 1 for c in range(9)] for r in range(9)])
 
     def polygons() -> Iterable[tuple[float, ...]]:

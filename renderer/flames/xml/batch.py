@@ -20,8 +20,8 @@ CAMERA = ("flame", "size", "center", "scale", "zoom", "rotate", "pixel_aspect")
 def merged(path: Path, keyframes: Sequence[KeyFrame], numbers: Sequence[int]) -> bytes:
     """The bytes of the file with the flames of these `numbers` replaced by the key frames; appended without numbers.
 
-    One flame keeps the time and the unknown attributes of the flame that it replaces. Raises UserError if the file does
-    not have these flames, or none can be found in its text.
+    `numbers` ascend. One flame keeps the time and the unknown attributes of the flame that it replaces. Raises
+    UserError if the file does not have these flames, or none can be found in its text.
     """
     data, (entries, _) = read_file(path, MAX_FILE_BYTES), read_library(path)
     text = data.decode("latin-1")  # a character for each byte: tags are ASCII, except in UTF-16

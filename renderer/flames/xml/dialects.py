@@ -182,6 +182,7 @@ def undrawn_value(name: str, text: str) -> str:
         return f"{name} 1"
     for end, drawn in DATA["drawn_values"].items():
         if name.endswith(end):
+            # `drawn`: the values that are drawn; if there are none, only an empty text is
             is_drawn = not text.strip() if not drawn else any(is_neutral(text, str(value)) for value in drawn)
             return "" if is_drawn else f"{name} {text[:20]}" if drawn else name
     return ""

@@ -129,7 +129,7 @@ def blur_copies(parser: AttributeParser, element: Element) -> list[tuple[float, 
     curves = any(True for each in element.iter() for _ in dialects.animated_curves(each.attrib))
     if not curves or len(p) == 1:
         return [(parser.frame, float(brightness.mean()))]
-    if len(p) > MAX_LAYERS or any(dialects.animated_curves(element.attrib)):  # a copy's camera is not its own here
+    if len(p) > MAX_LAYERS or any(dialects.animated_curves(element.attrib)):  # copies are layers here: one camera
         parser.ignored["motion blur of JWildfire flames"] = 1
         return [(parser.frame, 1.0)]
     frames = np.where(p > 0, parser.frame + (length / 2 - p) * step, parser.frame)

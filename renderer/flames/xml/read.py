@@ -139,13 +139,13 @@ def _parse_flame(parser: AttributeParser, element: Element) -> KeyFrame:
     flame: dict[str, Any] = FLAM3_DEFAULTS | _default_camera(version) | dialects.exposure_defaults(version)
     camera: dict[str, Any] = {}
     extra = {}
-    parser.frame = parser.number("frame", element.get("frame", "0"))
+    parser.frame = parser.number("frame", element.get("frame", "0"))  # evaluated() and blur_copies() read it
     attributes = jwildfire.evaluated(parser, element.attrib, "flames")
     for name, text in attributes.items():
         attribute = FLAME_ATTRIBUTES.get(dialects.ATTRIBUTE_ALIASES.get(name, name))
         if attribute:
             (camera if attribute.of_keyframe else flame)[attribute.field] = _parse_value(parser, name, text, attribute)
-        elif name != "soloxform":
+        elif name != "soloxform":  # which _parse_xforms() reads
             extra[name] = text
             if label := dialects.flame_ignored(name, text):
                 parser.ignored[f"{label} flames"] = 1
@@ -293,7 +293,7 @@ def _parse_xform(parser: AttributeParser, element: Element, where: str, position
             amount = parser.number(label, text)
             values |= dict(color_speed=(1 - amount) / 2, animate=0.0 if amount > 0 else 1.0)
         elif name in ("coefs", "post"):
-            a, d, b, e, c, f = parser.numbers(label, text, 6)
+            a, d, b, e, c, f = parser.numbers(label, text, 6)  # by columns
             values["affine" if name == "coefs" else "post"] = (a, b, c, d, e, f)
         elif name == "chaos":
             values["xaos"] = tuple(parser.numbers(label, text))
@@ -345,7 +345,7 @@ def _parse_variation(
     elif (alias := dialects.parameter_name(plain)) in parameter_owners():
         parameters[alias] = parser.number(label, text)
         if alias == "super_shape_rnd":
-            parameters[alias] = min(max(parameters[alias], 0.0), 1.0)
+            parameters[alias] = min(max(parameters[alias], 0.0), 1.0)  # as flam3 limits it
     else:
         return False
     return True
@@ -368,6 +368,7 @@ def _report_unknown(parser: AttributeParser, extra: dict[str, str], variations: 
         if ignored is None:
             unknown.append(name)
     for name in unknown:
+        # a parameter of an unknown variation is reported with it
         owner = next((other for other in unknown if name.startswith(f"{other}_")), None)
         if owner is None and not dialects.is_neutral(extra[name], "0"):
             kind = "parameters" if any(name.startswith(f"{used}_") for used in variations) else "variations"

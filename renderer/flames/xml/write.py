@@ -64,7 +64,7 @@ def flame_text(key: KeyFrame) -> str:
         del attributes["white_level"]
     attributes |= {
         name: [number for point in points for number in point]
-        for name, points in zip(CURVES, flame.curves, strict=False)
+        for name, points in zip(CURVES, flame.curves, strict=False)  # four curves or none
         if points
     }
     attributes |= {name: text for name, text in key.extra.items() if name != "name"}
