@@ -18,6 +18,7 @@ def parse_formula(
 
     `^` is a power, as is `**`. `most`: limit of the text's characters. Raises ValueError with a reason.
     """
+    # to ^ first, so that a ** does not become ****
     source = text.strip().replace("**", "^").replace("^", "**").replace("\n", " ")
     if len(text) > most:
         raise ValueError(f"it has {len(text)} characters, and at most {most} are allowed")

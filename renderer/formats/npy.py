@@ -49,7 +49,7 @@ class NpyHeader:
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """Number of elements, as a product of Python's integers, which do not overflow."""
         return int(np.prod(self.shape, dtype=object))
 
     @property
@@ -79,7 +79,7 @@ def _parse_header(file: IO[bytes]) -> tuple[NpyHeader, int]:
         raise ValueError(f"it does not begin with {MAGIC!r}")
     if tuple(magic[6:]) not in ((1, 0), (2, 0)):
         raise ValueError(f"version {magic[6]}.{magic[7]} of the format is unknown; 1.0 and 2.0 are allowed")
-    width = 2 * magic[6]
+    width = 2 * magic[6]  # bytes of the header's length: 2 in version 1, 4 in version 2
     length = int.from_bytes(file.read(width), "little")
     if length > MAX_HEADER_BYTES:
         raise ValueError(f"its header has {length} bytes; {MAX_HEADER_BYTES} are allowed")
@@ -228,7 +228,7 @@ class PipeSource(ArraySource):
 
 def open_pipe(file: IO[bytes], name: str, wanted: str = NUMBERS, kinds: str = REAL) -> PipeSource:
     """Opens a .npy pipe; raises InputError, which states what is `wanted`, unless the dtype's kind is in `kinds`."""
-    header = read_header(file, name, 1 << 64)
+    header = read_header(file, name, 1 << 64)  # the length of a pipe is not known
     native = header.dtype.newbyteorder("=")
     check_numbers(native, name, wanted, kinds)
     return PipeSource(name, native, header.shape, file, fortran=header.is_fortran, is_swapped=header.dtype != native)
@@ -339,6 +339,7 @@ def write_arrays(path: Path | str, arrays: np.ndarray | Mapping[str, np.ndarray]
             return
         facts = np.lib.format.header_data_from_array_1_0(arrays)
         text = f"{facts!r}".encode()
+        # Version 1 has room for the padding too if the text takes half; version 3 is in UTF-8.
         version, size = (1, "<H") if text.isascii() and len(text) < MAX_HEADER_BYTES // 2 else (3, "<I")
         length = len(MAGIC) + 2 + struct.calcsize(size)
         text += b" " * (MARK_SPACES + -(length + len(text) + MARK_SPACES + 1) % 64) + b"\n"

@@ -13,7 +13,7 @@ import numpy as np
 from renderer.fractals.reference import Orbit
 
 FIRST_STEP = 4  # iterations of the shortest step in the table: shorter ones cost more than they skip
-LOG2_EPSILON = -53.0
+LOG2_EPSILON = -53.0  # of double's rounding
 NEVER = -1e9  # log2 of the radius of a step that is never valid
 STEP = np.dtype([
     ("a", "f8", 2), ("b", "f8", 2), ("radius", "f8"), ("radius_exponent", "i4"), ("a_exponent", "i4"),

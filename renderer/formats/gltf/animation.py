@@ -1,6 +1,7 @@
 """Animations of a glTF file: key frames of nodes and of morph weights, and their values at a time.
 
 Interpolation follows the glTF 2.0 specification, appendix C: STEP, LINEAR (slerp for rotations) and CUBICSPLINE.
+`file` is a Container (container.py): its methods return checked entries and arrays, or raise an InputError.
 """
 
 import math

@@ -76,7 +76,7 @@ def _extension_fields(
     for extension, keys in MATERIALS.items():
         for key, limits in keys.items():
             field, default = _field(key), getattr(Material, _field(key), None)
-            if key.endswith("Texture") and extension != GLOSSINESS:
+            if key.endswith("Texture") and extension != GLOSSINESS:  # which _from_glossiness() reads
                 slots[field] = _slot(file, tables[extension], key, name)
             elif limits and isinstance(default, tuple):  # a color
                 factors[field] = file.numbers(tables[extension], key, default, name, *limits)

@@ -48,6 +48,7 @@ def _attributes(data: bytes, count: int, stride: int) -> np.ndarray:
     end = len(data) - max(tail, TAIL_BYTES[version])
     if end < 1:
         raise ValueError("its attributes end within their tail")
+    # The tail: the element before the first, then in version 1 a channel byte for each four bytes of an element.
     last = np.frombuffer(data, "u1", stride, len(data) - tail)
     channels = data[len(data) - stride // 4 :] if version else bytes(stride // 4)
     out = np.empty((count, stride), "u1")
@@ -125,6 +126,7 @@ def _unpack(data: np.ndarray, at: np.ndarray, bits: int) -> np.ndarray:
     packed = data[at[:, None] + np.arange(2 * bits)]
     if bits == 8:
         return packed
+    # Single bits begin with the lowest of a byte, wider deltas with the highest.
     shifts = np.arange(0, 8, bits) if bits == 1 else np.arange(8 - bits, -1, -bits)
     deltas = (packed[:, :, None] >> shifts.astype("u1") & np.uint8((1 << bits) - 1)).reshape(len(at), GROUP)
     is_sentinel = deltas == (1 << bits) - 1
@@ -136,7 +138,7 @@ def _undo_deltas(columns: np.ndarray, last: np.ndarray, channel: int) -> None:
     """Integrates deltas (n, 4) to values in place; `last` (4,) is the element before the first.
 
     `channel`: its lowest two bits choose zigzag sums of bytes (0) or of 16-bit words (1), or exclusive ors of 32-bit
-    words (2), which are rotated by its highest four bits first.
+    words (2), which are first rotated right by its highest four bits.
     """
     kind = channel & 3
     if kind == 3:
@@ -278,7 +280,7 @@ def _octahedral(rows: np.ndarray) -> np.ndarray:
 def _quaternion(rows: np.ndarray) -> np.ndarray:
     """Filter QUATERNION: three components; the fourth number holds their scale and, in two bits, the omitted one."""
     values = rows.view("<i2")
-    scale = (values[:, 3] | 3).astype("f4") * np.float32(np.sqrt(2))
+    scale = (values[:, 3] | 3).astype("f4") * np.float32(np.sqrt(2))  # the two bits count as ones
     xyz = values[:, :3] / scale[:, None]
     w = np.sqrt(np.maximum(1 - (xyz * xyz).sum(1), 0))
     parts = np.concatenate([w[:, None], xyz], 1)
@@ -308,6 +310,7 @@ def _color(rows: np.ndarray) -> np.ndarray:
     one = alpha.copy()
     for shift in (1, 2, 4, 8):
         one |= one >> shift
+    # Alpha gets room for the bit that it gave to the mark: it moves up by one, and its lowest bit stands twice.
     red_to_alpha = np.stack([y + co - cg, y + cg, y - co - cg, (alpha << 1 & one) | (alpha & 1)], 1)
     most = (1 << 8 * width) - 1
     scale = np.divide(np.float32(most), one, out=np.zeros(len(one), "f4"), where=one > 0)

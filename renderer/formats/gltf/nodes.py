@@ -97,6 +97,7 @@ def _check_deformations(file: Container, nodes: list[Node], meshes: list[list[Me
     """Raises InputError if a node cannot deform its mesh, or all deformed meshes have too many vertices."""
     for node in nodes:
         for part in meshes[node.mesh] if node.deforms else []:
+            # counted again, as each such node has deformed vertices of its mesh
             file.take("vertices", len(part.vertices), MAX_VERTICES, f"nodes[{node.number}]")
             if node.skin:
                 check_joints(file, part.deformation, node.skin, f"nodes[{node.number}].mesh")
@@ -299,7 +300,7 @@ def _primitive(
         corners = file.accessor(primitive["indices"], ("SCALAR",), name)[:, 0]
         if corners.dtype.kind == "f":
             file.fail(name, "has indices that are not integers")
-        file.take("vertices", len(corners), MAX_VERTICES, name)
+        file.take("vertices", len(corners), MAX_VERTICES, name)  # an index counts as a vertex
         corners = corners.astype("i8")
         if len(corners) and (corners.max() >= len(vertices) or corners.min() < 0):
             file.fail(name, f"names vertex {corners.max()}; there are {len(vertices)}, from 0")

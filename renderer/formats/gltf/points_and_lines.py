@@ -41,6 +41,7 @@ def without_light(
     Their radiance is base color plus emission. With a texture or vertex colors, which multiply only the base color, the
     emission is dropped and counted in `ignored`.
     """
+    # `rows`: the unlit copies, by the material's index and whether textures or vertex colors vary it.
     materials, rows = list(materials), dict[tuple[int, bool], int]()
 
     def changed(primitive: MeshPrimitive) -> MeshPrimitive:
@@ -90,8 +91,8 @@ def balls_and_tubes(
     angles = np.arange(SIDES) * (2 * np.pi / SIDES)
     radial = across[:, None] * np.cos(angles)[:, None] + upwards[:, None] * np.sin(angles)[:, None]  # (m, SIDES, 3)
     rings = np.stack([begin[:, None] + radius * radial, end[:, None] + radius * radial], 1)  # (m, 2, SIDES, 3)
-    rows = np.repeat(primitive.faces.reshape(-1), SIDES)
-    this = np.arange(SIDES)
+    rows = np.repeat(primitive.faces.reshape(-1), SIDES)  # the end of a line at each vertex of `rings`
+    this = np.arange(SIDES)  # around the begin of a line; + SIDES: around its end
     following = (this + 1) % SIDES
     sides = np.concatenate([
         np.stack([this, following, following + SIDES], 1), np.stack([this, following + SIDES, this + SIDES], 1)

@@ -186,8 +186,8 @@ class _Writer:
             color = values.get("diffuseColor", colors[0] if colors else (0.18, 0.18, 0.18))
             opacity = float(values.get("opacity", 1.0))
             surface: Json = {
-                key: float(values.get(name, default))
-                for (name, key), default in zip(SCALARS.items(), (0, 0.5), strict=True)
+                factor: float(values.get(name, default))
+                for (name, factor), default in zip(SCALARS.items(), (0, 0.5), strict=True)
             }
             surface["baseColorFactor"] = [*map(float, color), opacity]
             entry: Json = {"name": key, "pbrMetallicRoughness": surface}

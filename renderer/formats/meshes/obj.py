@@ -149,7 +149,7 @@ def _face_materials(uses: list[int], lines: list[bytes], face_lines: list[int], 
     known = {material.name: row for row, material in reversed(list(enumerate(library.materials)))}
     rows = np.array([-1] + [known.get(name, -1) for name in names], "i4")
     library.ignored.update(f"usemtl {name} statements" for name in names if name not in known)
-    return rows[np.searchsorted(uses, face_lines)]
+    return rows[np.searchsorted(uses, face_lines)]  # by the number of usemtl lines above the face
 
 
 def _ignored(rows: dict[bytes, list[int]], lines: list[bytes], has_normals: bool) -> Counter[str]:
