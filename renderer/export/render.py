@@ -258,6 +258,7 @@ def render(picture: AnyPicture, job: RenderJob, progress: Progress) -> RenderRes
         if job.stop is not None and job.stop.requested and len(tiles) > 1 and not at_once:
             raise KeyboardInterrupt  # the other tiles have no samples yet
         rest = [] if at_once else tiles[count + 1 :]
+        # Too late for the rest: a picture in tiles fails, the blocks of a one-sample picture stay transparent.
         is_late = len(rest) > 0 and time.monotonic() > job.deadline + GRACE_SECONDS / 2
         if is_late and job.tiles != [None]:
             done = f"{count + 1} of its {len(tiles)} tiles are drawn"

@@ -290,6 +290,7 @@ def print_plan(plan: ExportPlan) -> int:
     options, (width, height) = plan.options, plan.size
     untiled, tiles = width * height <= render.MAX_UNTILED_PIXELS, plan.job().tiles
     picture, settings = picture_class(plan.scene.picture), plan.job().settings()
+    # The part of the picture that is on the device at once: all of it, or (width, height) of the first tile.
     tile = plan.size if tiles[0] is None or picture.fits_whole(settings, plan.size) else tiles[0][2:]
     pixels_in_memory = width * height if untiled else render.ROW_BLOCK_PIXELS  # the others are in a file
     facts = {

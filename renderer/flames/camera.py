@@ -129,7 +129,7 @@ def space_to_buckets(
     depth[3] += 1.0 + (position[2] if jwildfire else 0.0)
     a, b, c, d, e, f = plane_to_buckets(flat_view, y_axis, size, supersample, gutter, pixel_aspect)
     rows = [a * to_camera[0] + b * to_camera[1] + c * depth, d * to_camera[0] + e * to_camera[1] + f * depth, depth]
-    camera = np.append(np.concatenate(rows), NEAR if jwildfire else -3e38)
+    camera = np.append(np.concatenate(rows), NEAR if jwildfire else -3e38)  # least depth; Apophysis plots all
     depth = to_camera[2] if flame.solid or flame.cam_zdimish else np.empty(0)
     if flame.cam_zdimish:
         depth = np.concatenate([depth, [flame.cam_zdimish, flame.cam_zdimdist], 255 * np.array(flame.cam_zdimcolor)])

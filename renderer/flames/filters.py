@@ -113,7 +113,7 @@ def density_filter(flame: Flame) -> DensityFilter | None:
     curve, single = flame.estimator_curve, SINGLE_HIT_KERNELS
     # the hits after which the width is `narrowest`; exp(600) stands for any larger number
     count = max_hits = math.ceil(math.exp(min(math.log(widest / narrowest) / curve, 600.0)))
-    if count > single:
+    if count > single:  # kernel k is for k hits, but from `single` on for (k - single)^(1 / curve) + single
         count = math.ceil(single + (count - single) ** curve) + 1
         max_hits = int(min((count - single) ** (1 / curve), 1e30)) + single
     if count > MAX_KERNELS:

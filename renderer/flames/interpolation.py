@@ -117,8 +117,8 @@ def staggered(weights: Sequence[float], stagger: float, count: int, index: int) 
     """
     if stagger <= 0 or count < 2 or len(weights) != 2:
         return weights
-    room = stagger * (count - 1) / count
-    t = min(max((weights[0] - room * (count - 1 - index) / (count - 1)) / (1 - room), 0.0), 1.0)
+    waiting = stagger * (count - 1) / count  # the part of the segment in which an xform does not change
+    t = min(max((weights[0] - waiting * (count - 1 - index) / (count - 1)) / (1 - waiting), 0.0), 1.0)
     first = t * t * (3 - 2 * t)
     return first, 1 - first
 

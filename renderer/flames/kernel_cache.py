@@ -53,7 +53,7 @@ class KernelCache:
         self._futures: dict[tuple[Specialization | bool, int], Future[Kernel]] = {}
         self._pool: ThreadPoolExecutor | None = None  # after never_block()
         self._prefers_generic = False
-        self._latest: Specialization | None = None  # of the last request that the generic kernel could serve
+        self._latest: Specialization | None = None  # of the last request since the generic kernel is ready
         self._requests = 0  # specialized kernels that were requested before a generic one
 
     def never_block(self) -> None:
@@ -130,7 +130,7 @@ class KernelCache:
     def _compile(self, variant: Specialization | bool, kind: int) -> Kernel:
         if isinstance(variant, Specialization) or self._pool is None:
             return self._compile_source(variant, kind)
-        with background():  # no picture waits for a generic kernel: it yields to the specialized ones
+        with background():  # a generic kernel yields to the specialized ones
             return self._compile_source(variant, kind)
 
     def _compile_source(self, variant: Specialization | bool, kind: int) -> Kernel:

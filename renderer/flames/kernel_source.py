@@ -293,6 +293,7 @@ def _application(v: Variation, record: str, offset: int, is_3d: bool, preserves_
     a pre_ or post_ stage of a 3D flame, which keep z; other 2D variations. `sets`: the result replaces the target's
     coordinates and is not added. Variation (catalog.py) describes `adds`, `replaces`, `is_plain` and `in_space`.
     """
+    # A post_ variation reads the sum of the others, a pre_ one changes the point that they read.
     argument, target = ("sum" if v.stage == "post_" else "q"), ("q" if v.stage == "pre_" else "sum")
     weight = f"{record}[{offset + 1}]"
     parameters = "".join(f", {record}[{offset + 2 + k}]" for k in range(len(v.parameters)))

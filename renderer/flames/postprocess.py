@@ -200,8 +200,8 @@ class Postprocess:
         """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255.
 
         The alpha sum a of a bucket becomes brightness log(1 + a area / samples), and its colors keep their ratios to
-        it, as in flam3. `area`: buckets in a unit square of the plane, so that a zoom keeps the brightness. `glow`:
-        JWildfire's low_density_brightness.
+        it, as in flam3. `area`: buckets in a unit square of the plane, so that a zoom keeps the brightness, over the
+        alpha sum of a sample, 255 times its mean weight. `glow`: JWildfire's low_density_brightness.
         """
         count = game.rect.buckets
         scaled = self._buffers.get("log_density", (count, 4))

@@ -90,8 +90,9 @@ class Solid:
     def reach(self, size: tuple[int, int]) -> int:
         """The distance in buckets up to which a bucket's color depends on others, for a picture of `size` buckets."""
         if not self.occlusion:
-            return 2
+            return 2  # normals read the buckets beside it
         search, blur = self.radii(size)
+        # The search, with its jitter; the Gaussian of support 1.5; rounding, and the normals.
         return math.ceil(1.2 * search) + math.ceil(1.5 * blur) + 4
 
 

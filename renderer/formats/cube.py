@@ -78,6 +78,7 @@ def _read_key(words: list[str], header: dict[str, tuple[float, ...]], context: s
 def _domain(
     header: dict[str, tuple[float, ...]], dimensions: int, path: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    # Resolve's key has one range for all channels, Adobe's two keys have an end for each.
     low, high = header.get(f"LUT_{dimensions}D_INPUT_RANGE", (0.0, 1.0))
     lows, highs = header.get("DOMAIN_MIN", (low,) * 3), header.get("DOMAIN_MAX", (high,) * 3)
     if not all(1e-6 <= b - a <= 1e6 and abs(a) <= 1e6 for a, b in zip(lows, highs, strict=True)):

@@ -337,7 +337,7 @@ def parse_variations(text: str, group: str, first_index: int = 0) -> dict[str, V
         if kind == "ESCAPE":
             shared = {f"{name}_{word}": default for word, default in ESCAPE_PARAMETERS.items()}
             parameters |= {word: default for word, default in shared.items() if word not in parameters}
-        if kind == "PIXEL_STAMP" and not has_body:
+        if kind == "PIXEL_STAMP" and not has_body:  # it calls the STAMP before it
             body = _pixel_body(last_stamp, _c_names(name, parameters, name))
         elif kind == "STAMP":
             last_stamp = name, *_c_names(name, parameters, name)

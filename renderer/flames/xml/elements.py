@@ -83,7 +83,7 @@ def _tolerant_elements(text: str, fault: str = "") -> Iterator[FlameElement]:
     `fault`: the XML parser's error, which the message about an element that is not closed quotes.
     """
     open_elements: list[Element] = []
-    begins: list[int] = []  # of the open elements' tags
+    begins: list[int] = []  # where the tag of each open element begins in the text
     for closing, name, attributes, empty, tail, (begin, end) in _tags(text):
         if closing:
             if name not in [element.tag for element in open_elements]:

@@ -212,11 +212,14 @@ def _plane_maps(linear: np.ndarray) -> tuple[np.ndarray, ...] | None:
     in the plane of x and z: then the second map makes y, and the third x and z of (U, V, Z).
     """
     x, y, z = linear.T
+    # The y of X and of Y, and their cross products with Z in the plane of x and z; each pair scaled, as only its ratio
+    # counts.
     a, b, c, d = x[1], y[1], x[0] * z[2] - x[2] * z[0], y[0] * z[2] - y[2] * z[0]
     a, b = np.array([a, b] if a or b else [0.0, 1.0]) / (max(abs(a), abs(b)) or 1.0)
     c, d = np.array([c, d] if c or d else [1.0, 0.0]) / (max(abs(c), abs(d)) or 1.0)
     basis = np.array([[b, -d], [-a, c]])  # U and V in X and Y
     u, v = (linear[:, :2] @ basis).T
+    # The direction of Z, or else of V, in the plane of x and z, and the lengths of V and Z along it.
     ratio = next((each[[0, 2]] for each in (z, v) if each[[0, 2]].any()), np.array([0.0, 1.0]))
     along = [float(each[[0, 2]] @ ratio / (ratio @ ratio)) for each in (v, z)]
     second, third = np.array([[v[1], z[1]], along]), np.array([u[[0, 2]], ratio]).T

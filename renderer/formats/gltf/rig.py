@@ -51,7 +51,7 @@ def in_pose(model: Model, values: Values) -> Model:
             node_rows += [row] * len(drawn)
             mesh_nodes += [(len(meshes) if node.deforms else node.mesh, matrix) for matrix in drawn]
             if node.deforms and drawn:
-                meshes.append(_deformed(rig, node, values, None))
+                meshes.append(_deformed(rig, node, values, None))  # the index that mesh_nodes has just got
         if node.camera:
             if abs(np.linalg.det(world[:3, :3])) < HIDDEN_DETERMINANT:
                 raise InputError(f"{rig.path}: nodes[{node.number}] has a camera and a singular matrix")

@@ -156,7 +156,7 @@ class _Reader:
         if element.count and least:
             _, lengths, _ = self._locate(element, 1)
             values = self._equal_rows(element, lengths[0].tolist())  # if all lists are as long as the first row's
-            if not values:
+            if not values:  # they differ
                 begins, lengths, self._offset = self._locate(element, element.count)
                 columns = zip(properties, begins.T, lengths.T, strict=True)
                 values = [self._gather(begin, length, p.kind) for p, begin, length in columns]
