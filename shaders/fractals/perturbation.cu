@@ -3,10 +3,10 @@
 // rebased to Z_m + d and m to the start of a critical orbit (Zhuoran 2021), so one reference serves every pixel without
 // glitches. Bilinear approximation (BLA, Zhuoran 2022) skips 4 * 2^k iterations where d' = A d + B c holds to double's
 // precision.
-// The launcher defines FORMULA (0: z^DEGREE + c, 1: its conjugate, 2: the burning ship), DEGREE, JULIA (1: c is fixed
-// and the pixel is z_0, 0: the pixel is c), BLA, and WIDE: differences below double's range are floatexp (wide.h) until
-// they have grown. It defines the record dtypes View (renderer/fractals/deep_zoom.py) and BlaStep (bilinear.py beside
-// it), and the macros of sample.h.
+// The launcher defines FORMULA (0: z^DEGREE + c, 1: conj(z)^DEGREE + c, 2: the burning ship), DEGREE, JULIA (1: c is
+// fixed and the pixel is z_0, 0: the pixel is c), BLA (1: with steps), and WIDE (1: differences below double's range
+// are floatexp, a double2 m times 2^e of wide.h, until they have grown). It defines the record dtypes View
+// (renderer/fractals/deep_zoom.py) and BlaStep (bilinear.py beside it), and the macros of sample.h.
 #include "fractals/sample.h"
 
 #define WIDE_BELOW (-700)  // exponent of the products that double arithmetic leaves to floatexp
@@ -65,7 +65,8 @@ DEVICE Wide differentiate(Wide dz, Wide z, double2 seed) {
 // The longest step from orbit index m that is valid for a difference of size * 2^exponent and ends within `room`
 // iterations, as an index of `steps`, and its *length in iterations; -1 if there is none. Level k has capacity >> k
 // steps, each of 4 << k iterations, beginning at index 1; its first step is steps[start]. A step is valid if the
-// difference is below its radius.
+// difference is below its radius, radius * 2^radius_exponent. A difference of the
+// exponents above 60 or below -900 decides alone: power_of_two() of it, or the product, could leave double's range.
 DEVICE int find_step(GLOBAL const BlaStep *steps, View v, int m, int room, double size, int exponent, int *length) {
     int best = -1, k = 0, at = m - 1, start = 0;
     for (; m > 0 && k < v.levels && (at & ((4 << k) - 1)) == 0 && 4 << k <= room; k++) {
@@ -115,7 +116,7 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
             r.dx = wide_multiply(a, r.dx);
             if (!JULIA) r.dx = wide_add(r.dx, b);
             if (WIDE) d = wide_add(wide_multiply(a, d), wide_multiply(b, c));
-            if (WIDE && !tiny) d = with_exponent(narrow(d), 0);
+            if (WIDE && !tiny) d = with_exponent(narrow(d), 0);  // wide_add normalized it
             if (!WIDE) d.m = complex_multiply(a.m, d.m) + complex_multiply(b.m, narrow_c);
         }
 #endif
@@ -134,9 +135,10 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
         r.z = narrow(z);
         color_orbit(&r, r.z);
         if (r.z.x * r.z.x + r.z.y * r.z.y > BAILOUT2) r.n = n;
-        // rebasing; the reference ends at `last`, and for Julia sets the orbit of the center at `first_end`
+        // rebasing to index `restart`, where Z is 0: `last` and, for Julia sets, `first_end` end the orbits
         bool smaller = tiny ? wide_less(z, d) : max_norm(z.m) < max_norm(d.m);
         if (smaller || m == v.first_end || m == v.last) d = z, m = v.restart;
+        // 100 binades above the limit, so that d does not change to and fro
         if (tiny && d.e > WIDE_BELOW + 100) tiny = false, d = with_exponent(narrow(d), 0), z = with_exponent(r.z, 0);
     }
     if (!FORMULA) r.dy = with_exponent(make_double2(-r.dx.m.y, r.dx.m.x), r.dx.e);  // complex differentiable

@@ -53,7 +53,8 @@ DEVICE float4 measure_escape(Escape r, View v, float *count) {
     double gx = r.z.x * a.x + r.z.y * a.y, gy = r.z.x * b.x + r.z.y * b.y;
     if (v.right.x * v.down.y - v.right.y * v.down.x > 0.0) gy = -gy;  // a mirror image, lit from above too
     double length = sqrt(gx * gx + gy * gy) + 1e-300;
-    // |z| log|z| / |gradient of |z||, in units of the view's height: 2^e times 2^height_exponent overflow no double
+    // |z| log|z| / |gradient of |z||, in units of the view's height. The exponents are added before the power is taken,
+    // so that neither 2^e nor 2^height_exponent overflows.
     double distance = 0.5 * norm2 * log(norm2) / length;
     int scale = e + v.height_exponent;
     distance = distance / (v.height * power_of_two(max(scale, -1000)));

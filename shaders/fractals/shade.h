@@ -34,8 +34,9 @@ SHARED_FUNCTION float3 palette(float t) {
     return stops[i] * (1.0f - f) + stops[(i + 1) % 6] * f;
 }
 
-// The output for a smooth iteration count (below 0: inside the set), a palette coordinate, an exterior distance
-// estimate and the direction of length 1 in which the potential grows.
+// The output for a smooth iteration count (below 0: inside the set), a palette coordinate in cycles, an exterior
+// distance estimate, the direction of length 1 in which the potential grows, and the strength `relief` of the relief
+// shading, 0 to 1.
 SHARED_FUNCTION float4 shade(float count, float coordinate, float distance_in_pixels, float2 normal, float relief) {
 #if PALETTE == 0
     return make_float4(count, distance_in_pixels, 0.0f, 1.0f);

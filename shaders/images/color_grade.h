@@ -9,7 +9,7 @@
 #ifdef GLSL
 #define to_int(x) int(x)
 #define to_float(x) float(x)
-#define GRADE_WIDTH 4096
+#define GRADE_WIDTH 4096  // width in texels of the texture that holds the table's rows
 #define GRADE_PARAMETER
 #define GRADE_ARGUMENT
 #define GRADE_ROW(i) texelFetch(grade, ivec2((i) % GRADE_WIDTH, (i) / GRADE_WIDTH), 0)

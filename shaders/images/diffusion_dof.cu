@@ -6,8 +6,8 @@
 // room for fill-in. Right-hand sides are arrays (n, 3, count). The full method solves one system over all pixels.
 // `diameters`: the circle of confusion of each pixel in pixels (images/circle_of_confusion.cu).
 
-// The conductance between neighboring pixels p and q. The smaller circle of confusion decides, so that blurred regions
-// do not bleed into sharp ones.
+// The conductance between neighboring pixels p and q, `scale` times a squared diameter. The smaller circle of confusion
+// decides, so that blurred regions do not bleed into sharp ones.
 DEVICE float conductance(GLOBAL const float *diameters, int p, int q, float scale) {
     float c = fmin(diameters[p], diameters[q]);
     return scale * c * c;
@@ -43,7 +43,8 @@ KERNEL assemble_rows(GLOBAL const float4 *sharp, GLOBAL const float *diameters, 
     sides[(j * 3 + 2) * height + b] = color.z;
 }
 
-// The systems of all columns, one thread per pixel: b is the column, j the row. `sides` becomes the diffused rows.
+// The systems of all columns, one thread per pixel: b is the column, j the row. `sides` becomes the diffused rows, from
+// `rows` (width, 3, height), the solution of the rows' systems.
 KERNEL assemble_columns(GLOBAL const float *rows, GLOBAL const float *diameters, GLOBAL float *matrix,
                         GLOBAL float *sides, const float scale, const int width, const int height, const int k) {
     int b = (int)thread_index() % width, j = (int)thread_index() / width;

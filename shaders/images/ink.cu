@@ -4,7 +4,8 @@
 // along the longer side, is element a * minor + b. `wide`: 1 if the picture is wider than high.
 #include "common/reproducible_math.h"
 
-// The center of cell (a, b) relative to the picture's center, y up, in the units of `spacing`, the side of a cell.
+// The center of cell (a, b) relative to the picture's center, y up, in the units of `spacing`, the side of a cell. a
+// counts to the right in a wide picture and down in a high one; b counts down or to the right.
 DEVICE float2 cell_center(int a, int b, int major, int minor, int wide, float spacing) {
     float along = ((float)a + 0.5f - 0.5f * (float)major) * spacing;
     float across = (0.5f * (float)minor - (float)b - 0.5f) * spacing;
@@ -66,7 +67,7 @@ DEVICE float4 overlay(float4 color, GLOBAL const float *bars, int count, float x
         if (bar[0] > (0.908f - y) / 0.07f) ink = make_float4(0.9f, 0.9f, 0.9f, 1.0f);
     } else {
         float level = (0.995f - y) / 0.08f, sum = 0.0f;
-        for (int phase = 4; phase >= 0; phase--) {
+        for (int phase = 4; phase >= 0; phase--) {  // stacked from the bottom up
             float next = sum + bar[1 + phase];
             if (level >= sum && level < next)
                 ink = phase == 0   ? make_float4(0.80f, 0.10f, 0.06f, 1.0f)  // panel

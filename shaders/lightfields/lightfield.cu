@@ -215,6 +215,7 @@ KERNEL refocus_gpu(GLOBAL const uint *words, GLOBAL const VIEW_SHIFT *shifts, in
             if (local_index() == 0 && ahead < count)
                 stage_view(staged + freed * STAGED_WORDS, words, shifts[ahead], tile_y, first_stored_row, stored_rows,
                            arrived + freed);
+            // `byte`: the staged bytes before the first column's, since the copy begins at a multiple of 16
             int byte = 3 * shift.column & 15, last = (WIDTH - 1) / COLUMNS_PER_THREAD;
             // Threads beyond the width read the last pixels of the row.
             const LOCAL uint *source = staged + slot * STAGED_WORDS + (byte >> 2) + 3 * min(column, last);
@@ -291,6 +292,7 @@ KERNEL refocus_cpu(GLOBAL const uchar *RESTRICT views, GLOBAL const VIEW_SHIFT *
     for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH; k++) weights[k] = 0.0f;
     for (int t = 0; t < count; t++) {
         VIEW_SHIFT shift = shifts[t];
+        // the tile's columns, start to stop - 1, that the view covers
         int start = max(x, -shift.column),
             stop = min(min(x + CPU_TILE_WIDTH, WIDTH), WIDTH - shift.column - (shift.fx > 0.0f ? 1 : 0));
         int samples = 3 * (stop - start), offset = 3 * (start - x);

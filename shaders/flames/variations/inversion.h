@@ -41,13 +41,14 @@ VARIATION_3D(curl3D, cx = 0, cy = 0.05, cz = 0.05) {
     return scaled3(k, x + cx * r2, y - cy * r2, z + cz * r2);
 }
 
-// hypertile_radius() of the tilings of a ball, rounded as their origin rounds it.
+// The distance from the center to which a translation of the ball moves it: hypertile_radius() below, rounded as the
+// origin of the 3D variations rounds it.
 DEVICE real hypertile3d_radius(float p, float q) {
     real cp = cosine_of((real)(TWO_PI / p)), cq = cosine_of((real)(TWO_PI / q)), r = (1.0f - cp) / (cp + cq);
     return r > 0.0f ? 1.0f / sqrt(1.0f + r) : (real)(1.0f);
 }
 
-// hypertile2 of a ball.
+// The translation of a ball along +x and a random rotation: hypertile2 below, in space.
 VARIATION_3D(hypertile3D2, p = 3, q = 7) {
     real c = hypertile3d_radius(p, q), c2 = c * c, r2 = x * x + y * y + z * z;
     real u = x * (1.0f + c2) + c * (r2 + 1.0f), v = y * (1.0f - c2), k = weight / (c2 * r2 + 2.0f * c * x + 1.0f);
@@ -73,7 +74,7 @@ DEVICE Pair disc_translation(real x, real y, real re, real im) {
     return complex_quotient(pair(x + re, y - im), pair(re * x - im * y + 1.0f, re * y + im * x));
 }
 
-// The distance from the origin to which a translation moves it.
+// How far a translation of the tiling moves the disc's center.
 DEVICE real hypertile_radius(float p, float q) {
     real cp = cosine_of((real)(TWO_PI / p)), cq = cosine_of((real)(TWO_PI / q));
     real r2 = 1.0f - (cp - 1.0f) / (cp + cq);
@@ -133,7 +134,7 @@ VARIATION_3D(ovoid3d, x = 0.92, y = 0.92, z = 0.92) {
     return triple(k * x * ovoid3d_x, k * y * ovoid3d_y, k * z * ovoid3d_z);
 }
 
-// Divides by the squared radius in stretched coordinates.
+// Divides by the squared radius in stretched coordinates. z is stretched by the parameter x too, as in the origin.
 VARIATION_3D(sph3D, x = 0.75, y = 1, z = 0.5) {
     real u = sph3D_x * x, v = sph3D_y * y, w = sph3D_x * z, k = weight / (u * u + v * v + w * w + 1e-29f);
     return scaled3(k, x, y, z);

@@ -82,7 +82,7 @@ VARIATION(juliaq, power = 5, divisor = 2) {
     return from_polar(weight * power_of(x * x + y * y, (real)(0.5f * divisor / power)), angle);
 }
 
-// z to the complex power 1 / re + i im / 100, on a random branch.
+// z to the complex power 1 / re + i im / 100, on a random branch: the remainder by re of a random integer below 2^24.
 VARIATION(juliac, re = 6, im = 0.5, dist = 1) {
     float inverse = 1.0f / (re + 1e-30f), part = im * 0.01f;
     real turn = random_index(uniform(random), 16777216.0f);
@@ -91,7 +91,7 @@ VARIATION(juliac, re = 6, im = 0.5, dist = 1) {
     return complex_exp(weight, length * inverse - angle * part, angle * inverse + length * part);
 }
 
-// One of two branches of a square root, after M. Glynn's fractal; the sign changes in the unit circle.
+// One of two branches of a square root, after M. Glynn's fractal; x changes its sign inside of the unit circle.
 VARIATION(glynnia) {
     real r = vnorm(x, y), d = sqrt(r + x), e = r + x, k = 1.0f / sqrt(r * (y * y + e * e));
     mask first = uniform(random) > 0.5f, outside = r >= 1.0f;
@@ -109,14 +109,14 @@ VARIATION(inverted_julia, power = 0.25, y2_mult = 1, a2x_mult = 1, a2y_mult = 1,
     return pair(k * c.y, k * c.x * y_mult);
 }
 
-// julian2 whose height is x / power, in the radius too.
+// julian2 with the height x / power, which enters the radius too.
 VARIATION_3D(julian3Dx, power = 4, dist = 1, a = 1, b = 0, c = 0, d = 1, e = 0, f = 0) {
     real turn = random_index(uniform(random), fabs(power));
     real angle = (angle_of(c * x + d * y + f, a * x + b * y + e) + TWO_PI * turn) / power;
     return power_in_space(weight, x, y, x / fabs(power), (dist / power - 1.0f) * 0.5f, angle);
 }
 
-// A random root of a stretched plane.
+// A random root of a stretched plane; if `power` is not whole, turned by any angle.
 VARIATION(phoenix_julia, power = -3, dist = 1, x_distort = -0.5, y_distort = 0) {
     real a = angle_of(y * (y_distort + 1.0f), x * (x_distort + 1.0f)) * (dist / power);
     real u = uniform(random), turn = power == (float)(int)power ? random_index(u, fabs(power)) / power : u;
@@ -239,7 +239,7 @@ VARIATION_3D(julian3, power = 2, dist = 1, real = 0, imag = 0) {
 }
 
 // julia3D by the angle after the affine once more, within the circle of radius `weight`, or with `invert` beyond it;
-// other points keep x and y.
+// other points keep x and y, times the weight.
 VARIATION_3D(juni, power = 2, invert = 0, stretch = 1) {
     real angle = affine_root_angle(affine, x, y, power, random), r2 = x * x + y * y;
     Triple p = power_in_space(weight, x, y, z / fabs(power), 0.5f * (stretch / power - 1.0f), angle);

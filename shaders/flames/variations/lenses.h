@@ -68,7 +68,7 @@ VARIATION(panorama1) { return panorama(weight, x, y, 1.0f / sqrt(x * x + y * y +
 // panorama() of the point divided by r + 1.
 VARIATION(panorama2) { return panorama(weight, x, y, 1.0f / (vnorm(x, y) + 1.0f)); }
 
-// loonie of (x^2 + y^2) / x, for x > 0.
+// loonie with the radius (x^2 + y^2) / x in place of r; points with x <= 0 stay.
 VARIATION(loonie3) {
     float w2 = weight * weight;
     real r2 = x > 1e-30f ? square((x * x + y * y) / x) : (real)(2.0f * w2);

@@ -101,7 +101,8 @@ DEVICE Triple warp_map(real x, real y) {
                   blend(blend(zero_real(), (real)(0.35f), m), (real)(0.02f), k));
 }
 
-// Domain warping, shaded by its gradient: e is the step of the differences, n the height of the unit normal.
+// Domain warping, shaded by its gradient: e is the step of the differences, n the height of the unit normal, k a light
+// where the differences are large; f darkens the border of the picture.
 STAMP(dc_warping, randomize = 0, zoom = 1, x0 = 0) {
     real a = p.x * zoom + x0, b = p.y * zoom + x0, e = (real)(0.0045f);
     Triple c = warp_map(a, b), r = warp_map(a + e, b), s = warp_map(a, b + e);
@@ -158,7 +159,7 @@ VARIATION(pixel_flow, angle = 90, len = 0.1, width = 200, seed = 42, enable_dc =
     real r = uniform(random);
     whole key = truncated((real)(seed)), one = key * 0 + 1;
     whole a = jittered_cell(x, width, key, one), b = jittered_cell(y, width, key, one), b_seed = times(b, key);
-    b_seed = (b_seed + (b_seed < 0 ? one : one * 0)) >> 1;
+    b_seed = (b_seed + (b_seed < 0 ? one : one * 0)) >> 1;  // b_seed / 2, toward 0
     real far = 0.5f * (mangled_unit(b + times(a, -key)) + mangled_unit(a + b_seed)) * square(square(r));
     if (enable_dc == 1.0f) *color = r;
     return scaled(weight * len * far, c.x, c.y);
@@ -179,7 +180,7 @@ VARIATION_3D(glitchy1, scale_x = 1, shift_x = 0, n_x = 2 [1, 100], scale_y = 1, 
     whole key = truncated((real)(seed)), one = key * 0 + 1;
     whole i = jittered_cell(p, width, key, one), j = jittered_cell(q, width, key, one);
     whole k = jittered_cell(r, width, key, one), scaled_key = times(k, key);
-    scaled_key = (scaled_key + (scaled_key < 0 ? one : one * 0)) >> 1;
+    scaled_key = (scaled_key + (scaled_key < 0 ? one : one * 0)) >> 1;  // scaled_key / 2, toward 0
     real far = weight * (mangled_unit(i + j + times(k, -key)) + mangled_unit(i + j + scaled_key));
     return scaled3(far, mirrored_cell(x, scale_x, shift_x, n_x), mirrored_cell(y, scale_y, shift_y, n_y),
                    mirrored_cell(z, scale_z, shift_z, n_z));
@@ -288,7 +289,8 @@ DEVICE Pair perlin_point(float shape, float edge, real u, real v, real w, real *
     return p;
 }
 
-// Random points whose noise lies between `low` and `high`, drawn up to select_bailout times; colored by the noise.
+// Random points whose noise lies between `low` and `high`, drawn up to select_bailout + 1 times; colored by the noise.
+// `far`, the depth in the blurred edge, moves the noise of edge points away from 0, out of an interval around it.
 VARIATION(dc_perlin, shape = 0, map = 0, select_centre = 0, select_range = 1, centre = 0.25, range = 0.25, edge = 0,
           scale = 1, octaves = 2 [1, 10], amps = 2, freqs = 2, z = 0, select_bailout = 10 [1, 100], color_only = 0) {
     real r1 = uniform(random), r2 = uniform(random), px = x, py = y, shade = zero_real();
@@ -296,7 +298,7 @@ VARIATION(dc_perlin, shape = 0, map = 0, select_centre = 0, select_range = 1, ce
     float low = select_centre - select_range, high = select_centre + select_range;
     low = low > 0.75f ? 0.75f : low < -2.0f ? -3.0f : low;
     high = high < -0.75f ? -0.75f : high > 3.0f ? 3.0f : high;
-    mask done = px != px;
+    mask done = px != px;  // false, except for NaN
     for (int k = 0; (float)k <= select_bailout; k++) {
         real u = uniform(&many), v = uniform(&many), w = uniform(&many), far;
         if (color_only > 0.0f && shape == 0.0f) {

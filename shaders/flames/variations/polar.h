@@ -361,7 +361,7 @@ VARIATION(target2, even = 0, odd = 0, size = 1 [1e-10, 1e30], thightness = 0) {
     return turned_rings(weight * r, a, t, even, odd, size);
 }
 
-// The point at the angle of (x, y) on a polygon of n sides where it was on a circle of radius r.
+// The point at this angle and at the radius r, moved from the circle of that radius onto a polygon of n sides.
 DEVICE Pair on_polygon(float weight, real r, real angle, float n) {
     float alpha = TWO_PI / n;
     real d = (angle + PI) / alpha, whole_part = floor_of(d), f = d - whole_part;
@@ -377,7 +377,8 @@ VARIATION(scry2, power = 4) {
     return on_polygon(weight, 1.0f / (r2 + 1.0f), angle_of(y, x), power);
 }
 
-// loonie in a polygon, a star or between polygon and circle.
+// loonie in a polygon, a star or between polygon and circle: r is the greatest distance from the middle toward any of
+// the sides, which `star` tilts, mixed with the radius by `circle`.
 VARIATION(loonie2, sides = 4 [1, 50], star = 0, circle = 0, power = 4) {
     Pair turn = circle((real)(TWO_PI / sides)), s = circle((real)(-0.5f * PI * star)),
          c = circle((real)(0.5f * PI * loonie2_circle));
@@ -419,7 +420,8 @@ VARIATION(lazyjess, n = 4 [2, 1e6], spin = 3.141592653589793, space = 0, corner 
     return pair(inside ? (stays ? p.x : q.x) : far * x, inside ? (stays ? p.y : -q.y) : far * y);
 }
 
-// The sum of the four curves of w, x and z at the angle a: hyperbolic polygon, star, lituus and superformula.
+// The sum of the four curves of the variations w, x and z below, as a radius at the angle a: hyperbolic polygon, star,
+// lituus and superformula, each times its weight (`hypergon`, `star`, `lituus`, `super`).
 DEVICE real curves_at(real a, float hypergon, float hypergon_n, float hypergon_r, float star, float star_n,
                       float star_slope, float lituus, float lituus_a, float super, float super_m, float super_n1,
                       float super_n2, float super_n3) {

@@ -24,10 +24,11 @@ VARIATION(bwraps, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twis
                      (real)(0.5f * cellsize / (1.0f + space * space)), gain * gain + 1e-6f, inner_twist, outer_twist);
 }
 
-// bwraps without a least gain.
+// bwraps by another name.
 VARIATION(bwraps7, cellsize = 1, space = 0, gain = 2, inner_twist = 0, outer_twist = 0);
 
-// Permutes the l x l cells of the square of side `cellsize` as the table says.
+// Permutes the l x l cells of the square of side `cellsize`. The table holds l, then for each cell the number of the
+// cell that its content moves to.
 VARIATION(scrambly, l = 3, seed = 51, byrows = 0, cellsize = 0.1) {
     float count = table[0], cell = cellsize / count, back = 0.5f * cellsize;
     real u = (x + back) / cell, v = (y + back) / cell, i = floor_of(u), j = floor_of(v);
@@ -55,7 +56,7 @@ DEVICE real lattice_noise(real i, real j) {
 VARIATION(circleRand, Sc = 1, Dens = 0.5, X = 10, Y = 10, Seed = 0) {
     real seed1 = uniform(random), seed2 = uniform(random), u = x, v = y, a = x, b = y;
     Random many = stream_of(seed1, seed2);
-    mask done = x != x;
+    mask done = x != x;  // false, except for NaN
     for (int k = 0; k < 100; k++) {
         real p = X * (1.0f - 2.0f * uniform(&many)), q = Y * (1.0f - 2.0f * uniform(&many));
         real i = floor_of(0.5f * p / Sc), j = floor_of(0.5f * q / Sc);
@@ -185,7 +186,8 @@ VARIATION(crackle2, cellsize = 1 [0.0001, 1e30]) {
     return scaled(cellsize, p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t);
 }
 
-// The offset of a random point in a hexagon of radius 1 from its corner angles: radius and angle.
+// The point k, 0 to 6, of the border of a hexagon of radius 1, as its radius and angle: floor(k) chooses the side, and
+// the fraction t is the position along it from a corner; `bend` is the angle from that corner, by the law of sines.
 DEVICE Pair hexagon_point(real k) {
     real i = floor_of(k), t = k - i, h = sqrt(1.0f + t * t - t), bend = arcsine(0.8660254037844386f * t / h);
     real half_turn = floor_of(0.5f * i);
@@ -226,7 +228,8 @@ VARIATION(truchet_knot) {
     return scaled(weight, i + (odd ? -v : u), j + (odd ? u : v));
 }
 
-// In a disc of random size in its cell a point is scaled by K, or moved to the part outside of it.
+// In a disc of random size in its cell a point is scaled by K, or moved out into the ring from (1 - K) of the disc's
+// radius to its border.
 VARIATION(circleLinear, Sc = 1, K = 0.5, Dens1 = 0.5, Dens2 = 0.5, Reverse = 1, X = 10, Y = 10, Seed = 0) {
     real m = floor_of(0.5f * x / Sc), n = floor_of(0.5f * y / Sc), a = (2.0f * m + 1.0f) * Sc,
          b = (2.0f * n + 1.0f) * Sc;
@@ -275,7 +278,7 @@ VARIATION(truchet, extended = 1, exponent = 2, arc_width = 0.5, rotation = 0, si
     return scaled(count, u + floor_of(x), v + floor_of(y));
 }
 
-// Twice the point of truchet, minus the point.
+// Twice the tile's point for each of the two arcs that holds it, minus the point.
 VARIATION(truchet_fill, exponent = 2, arc_width = 0.5, seed = 0) {
     real u = wrap_unit(x / weight), v = wrap_unit(y / weight);
     mask flipped = truchet_flips(floor_of(magnitude(x) + 0.5f), floor_of(magnitude(y) + 0.5f), seed);

@@ -27,7 +27,7 @@ VARIATION_3D(octagon, x = 0, y = 0, z = 0, mode = 1) {
     mask split = small;
     if (mode == 1.0f) {
         outside = weight >= 0.0f ? 1.0f / r + 1.0f / t : 1.0f + 1.0f / r;
-        split = small || !small;
+        split = small || !small;  // true
     }
     if (mode == 2.0f) outside = 1.0f + 1.0f / r;
     if (mode == 3.0f || mode == 5.0f) inside = 1.0f / t;
@@ -97,7 +97,7 @@ VARIATION_3D(ennepers2, a = 1, b = 0.3333, c = 0.075) {
                   weight * y * (b * b - d * k - c * sqrt(magnitude(y))), weight * d * 0.5f * sqrt(k));
 }
 
-// A cone over the plane, whose angle is one of `weight` multiples.
+// A cone over the plane, turned by a random multiple, below the parameter `weight`, of pi radius2.
 VARIATION_3D(cone, radius1 = 0.5, radius2 = 1, size1 = 0.5, size2 = 2, ywave = 1, xwave = 1, height = 1, warp = 1,
              weight = 2) {
     real r = weight / sqrt(x * x * warp + y * y + size1) * size2;
@@ -145,7 +145,8 @@ VARIATION_3D(plane_wf, position = 3, size = 10, axis = 2, direct_color = 1, colo
     return scaled3(weight, a, c, b);
 }
 
-// A random point of a checkerboard, whose black fields are raised, or of the fields' sides.
+// A random point of a checkerboard, whose even fields are raised, or of the fields' sides, which get the fraction
+// area / (1 + area) of the points.
 VARIATION_3D(checkerboard_wf, position = 3, size = 10, axis = 2, checker_size = 0.25, displ_amount = 0.05,
              checker_color1 = 0.25, checker_color2 = 0.75, side_color = 0.5, with_sides = 1) {
     real pick = uniform(random), u = uniform(random), v = uniform(random), h = uniform(random), w = uniform(random);

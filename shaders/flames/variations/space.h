@@ -88,7 +88,7 @@ POST_3D(flatten) { return triple(x, y, zero_real()); }
 
 // A power of any real; NaN for a negative base and an exponent that is not whole.
 DEVICE real power_or_nan(real x, float exponent) {
-    real p = power_of(magnitude(x), (real)(exponent)), none = (x - x) / (x - x);
+    real p = power_of(magnitude(x), (real)(exponent)), none = (x - x) / (x - x);  // NaN
     if (exponent != floor(exponent)) return x < 0.0f ? none : p;
     return exponent - 2.0f * floor(0.5f * exponent) == 0.0f ? p : with_sign_of(p, x);
 }
@@ -157,7 +157,7 @@ VARIATION_3D(colorscale_wf, scale_x = 0, scale_y = 0, scale_z = 0.5, offset_z = 
     return triple(weight * scale_x * x, weight * scale_y * y, sides > 0.0f && reset_z <= 0.0f ? h * u : h);
 }
 
-// A wave around an axis; at the priority of the origin it is added to the point.
+// A wave around an axis. A file's pre_ or post_wave3D_wf adds the wave to the point, as pre_add_ and post_add_ do.
 VARIATION_3D(wave3D_wf, axis = 2, wavelen = 0.5, phase = 0, damping = 0.01, centre_x = 0, centre_y = 0, centre_z = 0) {
     real u = axis == 1.0f ? zero_real() : x - centre_x, v = axis == 2.0f ? zero_real() : y - centre_y;
     real w = axis == 0.0f ? zero_real() : z - centre_z, r = sqrt(u * u + v * v + w * w), l = r / wavelen;
@@ -172,7 +172,7 @@ POST_3D(post_zscale_wf, ztranslate = 0) { return triple(x, y, weight * z + ztran
 // Moves z.
 POST_3D(post_ztranslate_wf) { return triple(x, y, z + weight); }
 
-// petal with a third coordinate, folded along x and y.
+// petal of trigonometry.h with a third coordinate, folded along x and y.
 VARIATION_3D(petal3D_apo, width = 1, Zshape = 0.25, scale1 = 0.25, scale2 = 0.25, style = 0) {
     Pair c = circle(x), d = circle(y);
     real v = weight * c.x * cube(c.y * d.x) * width, fold = -0.5f * sine_of(x * (scale1 * PI));

@@ -393,7 +393,9 @@ VARIATION_3D(mobiq, at = 1, ax = 0, ay = 0, az = 0, bt = 0, bx = 0, by = 0, bz =
                    ny * t - nt * v - nz * u + nx * w);
 }
 
-// Written as the first variation of an xform, where the sum that the origin reads is 0.
+// A copy, scaled by `scale`, at one of six or of three corners, for majp beyond 2 on two planes; 3side is the distance
+// of the three corners. The origin also reads the sum of the variations before it; here that sum is taken for 0, as it
+// is for the first variation of an xform.
 VARIATION_3D(hexnix3D, majp = 1, scale = 0.25, zlift = 0, 3side = 0.667) {
     float plane = fabs(majp),
           smooth_part = fmin(fabs(weight) * 2.0f, 1.0f) * (fabs(weight) <= 0.5f && weight < 0.0f ? -1.0f : 1.0f);

@@ -22,7 +22,7 @@ VARIATION(boarders) {
 
 // Origin: Apophysis
 
-// boarders.
+// boarders by another name.
 VARIATION(dc_boarders);
 
 // Origin: flam3
@@ -105,7 +105,8 @@ DEVICE mask runs_along_x(real rx, real ry) {
     return ry <= 0.0f ? (rx > 0.0f ? -ry >= rx : ry <= rx) : (rx > 0.0f ? ry >= rx : ry > -rx);
 }
 
-// (x, y) moved along the side of the square around (0, 0) that goes through the cell (rx, ry), by a, b, c or d.
+// (x, y) moved along the side of the square around (0, 0) that goes through the cell (rx, ry), counterclockwise: by a
+// on the lower side, b on the right, c on the upper and d on the left.
 DEVICE Pair grid_step(real x, real y, real rx, real ry, float a, float b, float c, float d) {
     mask low = ry <= 0.0f, right = rx > 0.0f, along = runs_along_x(rx, ry);
     real u = low ? (real)(a) : (real)(-c), v = right ? (real)(b) : (real)(-d);

@@ -17,7 +17,8 @@ VARIATION(secant2) {
     return scaled(weight, x, 1.0f / c + (c < 0.0f ? (real)(1.0f) : (real)(-1.0f)));
 }
 
-// sin to coth: functions of z. Those of i z are by exchanged coordinates: sinh z = -i sin(i z) (variation.h).
+// sin to coth: functions of z (complex_sin and so on, variation.h). sinh to coth are sin to cot of i z, by exchanged
+// coordinates: sinh z = -i sin(i z).
 VARIATION(sin) { return complex_sin(weight, x, y); }
 
 VARIATION(cos) { return complex_cos(weight, x, y); }
@@ -201,7 +202,8 @@ DEVICE Triple quaternion(real n, real s, real t, real a, real b, real y, real z)
     return triple(n * s * t, k * y, k * z);
 }
 
-// The weight over the squared length: the factor on a conjugate that makes it the inverse.
+// The weight over the squared length of the point. As in their origin, cscq to sechq multiply the conjugate of a
+// function by it, where the inverse would divide by the squared length of the function.
 DEVICE real quaternion_inverse(float weight, real x, real y, real z) { return weight / (x * x + y * y + z * z); }
 
 // n times sin, cos, sinh and cosh of the quaternion; side 1, or -1 for the conjugate of the result.
@@ -234,7 +236,8 @@ VARIATION_3D(secq) { return cosine_quaternion(quaternion_inverse(weight, x, y, z
 VARIATION_3D(cschq) { return sinh_quaternion(quaternion_inverse(weight, x, y, z), -1.0f, x, y, z); }
 VARIATION_3D(sechq) { return cosh_quaternion(quaternion_inverse(weight, x, y, z), -1.0f, x, y, z); }
 
-// A quotient of two quaternions: s t along the real axis, and (t b - s a) of the imaginary part.
+// s + a q times the conjugate of t + b q, for q = y j + z k, over the squared length of the point, as in the origin; a
+// quotient would divide by the squared length of t + b q. `sign` multiplies the imaginary part.
 DEVICE Triple quaternion_quotient(float weight, real x, real y, real z, real s, real t, real a, real b, real sign) {
     real yz = y * y + z * z, n = weight / (x * x + yz), k = n * (a * t - s * b) * sign;
     return triple(n * (s * t + a * b * yz), k * y, k * z);

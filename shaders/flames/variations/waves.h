@@ -250,7 +250,7 @@ DEVICE real synth_scaled(real x, real m, float smooth) {
     return sign * (u > l || m == 1.0f ? u : u <= 1.0f ? near : far);
 }
 
-// Cosine and sine of theta, distorted by the curve: type 0 multiplies, 1 adds, others leave them.
+// Cosine and sine of theta, distorted by the curve: type 0 multiplies them by it, 1 adds it, other types leave them.
 DEVICE Pair synth_circle(real theta, const float *waves, float mix, float type) {
     Pair c = circle(theta);
     if (type > 1.0f) return c;
@@ -347,8 +347,8 @@ VARIATION(waves42, scalex = 0.05, scaley = 0.05, freqx = 7, freqy = 13, cont = 0
     return scaled(weight, x + sine_of(y * freqx) * a * a * scalex, y + sine_of(x * freqy) * scaley);
 }
 
-// Minkowski's question mark function of x from 0 to 1, by a binary search of f steps among fractions; its own numbers
-// are 1, 1, 1, 1 and 0.5.
+// Minkowski's question mark function of x from 0 to 1, by a binary search of f steps among fractions, if a, b, c and
+// `step` are 1 and e is 0.5; other numbers distort it.
 DEVICE real question_mark(real x, float a, float b, float c, float step, float e, float f) {
     real p = zero_real(), q = (real)(a), r = (real)(b), s = (real)(c), y = p;
     for (int k = 0; k < f; k++) {
