@@ -22,6 +22,7 @@
 #define EPSILON 0x1p-52
 
 // ADD_HIGH adds a term to (s, c1, c2), ADD_LOW a rounding error to (c1, c2), ADD_PRODUCT the exact product of x and y.
+// TWO_SUM(type, total, term, error) of error_free.h: total += term, and the exact rounding error of that.
 #define ADD_LOW(term)                   \
     {                                   \
         double rest;                    \

@@ -92,12 +92,13 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #define INPUT_ROWS (ROWS + 2)
 
 // The image is processed as one linear array of aligned words of 16 bytes. A row is PITCH_WORDS words and ROW_SKEW
-// elements long; ROW_SKEW is 0 if the row's length is a multiple of 16 bytes. A word that begins at element f needs its
-// neighbors above and below, the elements from f - ROW_LENGTH and from f + ROW_LENGTH on. These begin ROW_SKEW elements
-// before the word PITCH_WORDS words earlier, and ROW_SKEW elements after the beginning of the word PITCH_WORDS later:
-// the shifts are compile-time constants. A thread handles ROWS words, PITCH_WORDS apart, and loads HALO_WORDS more
-// words on either side of each. `edges` further threads compute one element each: the pixels at the left and right
-// border, and all elements before `head` and from `tail` on.
+// elements long; ROW_SKEW is 0 if the row's length is a multiple of 16 bytes, and below 0 if it is shorter than
+// PITCH_WORDS words. A word that begins at element f needs its neighbors above and below, the elements from f -
+// ROW_LENGTH and from f + ROW_LENGTH on. These begin ROW_SKEW elements before the word PITCH_WORDS words earlier, and
+// ROW_SKEW elements after the beginning of the word PITCH_WORDS later: the shifts are compile-time constants. A thread
+// handles ROWS words, PITCH_WORDS apart, and loads HALO_WORDS more words on either side of each. `edges` further
+// threads compute one element each: the pixels at the left and right border, and all elements before `head` and from
+// `tail` on.
 #define PITCH_WORDS (((int)ROW_LENGTH - (ROW_SKEW)) / WORD_LENGTH)
 #define SPAN (2 * HALO_WORDS + 1)  // words read of a row
 
@@ -190,7 +191,7 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
     uint first_word = PITCH_WORDS * (1 + down) + HALO_WORDS + along;  // of the thread's ROWS words
     if (first_word >= last_word) return;
     GLOBAL const WORD *words = (GLOBAL const WORD *)image;
-    LANE elements[INPUT_ROWS][4 * SPAN];
+    LANE elements[INPUT_ROWS][4 * SPAN];  // reads end with the image's words, beyond which the last threads' rows lie
     UNROLL for (int r = 0; r < INPUT_ROWS; r++) UNROLL for (int w = 0; w < SPAN; w++) {
         WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - HALO_WORDS), aligned_words - 1)];
         UNROLL for (int i = 0; i < 4; i++) elements[r][4 * w + i] = ((const LANE *)&word)[i];

@@ -215,7 +215,8 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
 }
 
 // Declares block_row and block_column, the first row and column of the group's block of out. Threadblock swizzle
-// (CUTLASS): groups take SWIZZLE_ROWS block rows together, so that they share tiles in the second-level cache.
+// (CUTLASS): groups take SWIZZLE_ROWS block rows together, so that they share tiles in the second-level cache. `band`
+// is the number of these rows' band, `high` its block rows (fewer in the last band), `within` the group's number in it.
 #define SWIZZLE_GROUP_INDEX                                                                                          \
     uint down = (rows + BLOCK_M - 1) / BLOCK_M, across = (columns + BLOCK_N - 1) / BLOCK_N;                          \
     uint band = group_index() / (SWIZZLE_ROWS * across), high = min(down - band * SWIZZLE_ROWS, (uint)SWIZZLE_ROWS); \

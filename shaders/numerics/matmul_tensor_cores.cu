@@ -69,7 +69,8 @@ multiply_tensor_cores(GLOBAL const double *RESTRICT a, GLOBAL const double *REST
                       uint rows, uint columns, uint inner) {
     LARGE_LOCAL_ARRAY(double, tiles, STAGES *(A_STAGE + B_STAGE));
     LOCAL double *a_tiles = tiles, *b_tiles = tiles + STAGES * A_STAGE;
-    // Threadblock swizzle (CUTLASS): groups take SWIZZLE_ROWS block rows together and share tiles in the cache.
+    // Threadblock swizzle (CUTLASS): groups take a band of SWIZZLE_ROWS block rows together and share tiles in the
+    // cache. `within` is the group's number in the band, `high` the band's block rows, fewer in the last band.
     int down = (rows + BLOCK_M - 1) / BLOCK_M, across = (columns + BLOCK_N - 1) / BLOCK_N;
     int band = group_index() / (SWIZZLE_ROWS * across), within = group_index() - band * SWIZZLE_ROWS * across;
     int high = min(down - band * SWIZZLE_ROWS, SWIZZLE_ROWS);

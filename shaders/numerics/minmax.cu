@@ -7,7 +7,7 @@
 
 #if IS_HALF
 #define VALUE float
-DEVICE float value_of(ushort bits) {
+DEVICE float value_of(ushort bits) {  // infinities and NaN keep their sign and mantissa
     if ((bits >> 10 & 31u) == 31u) return as_float((bits >> 15) << 31 | 0x7f800000u | (uint)(bits & 1023u) << 13);
     return (float)half_to_fixed(bits) * 5.9604644775390625e-8f;  // 2^-24, the unit of half_to_fixed
 }

@@ -1,8 +1,8 @@
 // One pass of a reduction (renderer/numerics/texture_reduction.py): each texel of the target reduces a square of
 // BLOCK x BLOCK texels of the image, clipped at its edges, so any size works.
 //   OPERATION      SUM, MIN or MAX
-//   LOG_LUMINANCE  1: reduces log luminance and count of each pixel (first pass of the mean log luminance)
-//   DIVIDE         1: divides the sum by the count (last pass)
+//   LOG_LUMINANCE  1: reduces log2 luminance (x) and count (y, 1 or 0) of each pixel: the first pass of their mean
+//   DIVIDE         1: divides the sum in x by the count in y (last pass); y becomes 0 if no pixel counted, else 1
 //   BLOCK          side of a square in texels
 #include "images/tone_mapping.h"
 #define SUM 0

@@ -6,11 +6,11 @@
 #include "numerics/sum_tiles.h"
 
 // Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of the eight sums of a thread is an
-// expansion of two doubles, `sums` and `sums_low`, updated by error-free additions (TwoSum). Rounding errors of the
-// second component, terms that are not finite, and terms that would overflow spill to the superaccumulator of the
-// group. For floats (SINGLE) only `sums` is in registers: floats of similar magnitude have no rounding error in double,
-// and testing for one is the only extra cost. `sums_low`, rarely needed, is in local memory (`sums_low_local`), which
-// leaves registers for loads.
+// expansion of two doubles, `sums` and `sums_low`, updated by error-free additions (TWO_SUM(type, total, term, error)
+// of error_free.h: total += term, and the exact rounding error of that). Rounding errors of the second component, terms
+// that are not finite, and terms that would overflow spill to the superaccumulator of the group. For floats (SINGLE)
+// only `sums` is in registers: floats of similar magnitude have no rounding error in double, and testing for one is the
+// only extra cost. `sums_low`, rarely needed, is in local memory (`sums_low_local`), which leaves registers for loads.
 
 // Spills from eight expansions to the superaccumulator: the rounding error or, if a sum is no longer finite, the term,
 // after both components of the sum have their `_old` values again.

@@ -39,8 +39,9 @@
 // Loops over the rows of a thread and the columns of a sub-panel, unrolled so that their arrays are in registers.
 #define FOR_ROWS(k) UNROLL for (int k = 0; k < ROWS; k++)
 #define FOR_COLUMNS(c) UNROLL for (int c = 0; c < INNER_BLOCK; c++)
-// BLAS's iamax over the rows row_of(k) of a thread, first_row <= row_of(k) < rows: the largest |value[k][0]| and the
-// uppermost row that has it, or 0 and 0xffffffff if there is no such row.
+// BLAS's iamax over the rows row_of(k) of a thread, first_row <= row_of(k) < rows, whose elements of the current column
+// are value[k][0]: sets `size` to the largest magnitude and best_row to the uppermost row that has it, or to 0 and
+// 0xffffffff if there is no such row.
 #define IAMAX_THREAD(row_of, first_row, rows, value, size, best_row)                                      \
     size = 0;                                                                                             \
     best_row = 0xffffffffu;                                                                               \
@@ -81,7 +82,8 @@ DEVICE void iamax_warp(REAL *size, uint *row) {
 
 #endif
 
-// BLAS's iamax over a group, from the threads' results; `best_size` and `best_row` (GROUP_SIZE) hold partial results.
+// BLAS's iamax over a group: *size and *row are the thread's result on entry and the group's on return, in all threads.
+// `best_size` and `best_row` (GROUP_SIZE) hold partial results.
 // No barrier separates the last readers of the arrays from the next call, which therefore takes other arrays.
 DEVICE void iamax_group(REAL *size, uint *row, LOCAL REAL *best_size, LOCAL uint *best_row) {
 #if HAS_WARP_REDUCTION

@@ -2,7 +2,7 @@
 // thread per system; launched by renderer/numerics/band_lu/batch.py. The matrices are LAPACK's band arrays of gbtrf,
 // transposed: `matrix` is (n columns, LDAB rows of the band, count systems). So the elements of neighboring systems are
 // adjacent, and the threads of a warp read adjacent elements. A_AT(i, j) is the index of element (i, j) of system b.
-// `pivots` is (n, count), rows from 0 on.
+// The first KL rows of the band, room for fill-in, are 0 on entry. `pivots` is (n, count), rows from 0 on.
 // The host defines REAL, float or double, and KL and KU, the numbers of sub- and superdiagonals.
 #define LDAB (2 * KL + KU + 1)
 #define A_AT(i, j) (((ulong)(j) * LDAB + (ulong)(KL + KU + (i) - (j))) * (ulong)count + (ulong)b)
@@ -12,7 +12,7 @@
 KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos, const int n, const int count) {
     int b = (int)thread_index();
     if (b >= count) return;
-    int info = 0, last_column = 0;
+    int info = 0, last_column = 0;  // the last column that the pivot rows so far reach
     for (int j = 0; j < n; j++) {
         int last_row = min(j + KL, n - 1), pivot = j;
         REAL max_size = fabs(matrix[A_AT(j, j)]);

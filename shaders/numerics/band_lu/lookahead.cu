@@ -51,7 +51,8 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
         int to = ipiv[q * 32 + lane];
         if (to >= S) column_values[to] = moved[q];
     }
-    // Forward substitution, STRIP columns of L at a time: row `row` is solved, and all rows below subtract its product.
+    // Forward substitution, STRIP columns of L at a time: lane `row` holds the row that is solved in kept[first / 32],
+    // and all rows below subtract its product.
     UNROLL for (int first = 0; first < S; first += STRIP) {
         BARRIER();
         UNROLL for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];

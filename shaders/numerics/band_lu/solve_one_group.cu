@@ -76,7 +76,7 @@ KERNEL solve_by_one_group(GLOBAL const REAL *matrix, GLOBAL REAL *rhs, GLOBAL co
         UNROLL
         for (int k = 0; k < S; k++)
             factor[k] = active ? matrix[top + (ulong)k * (ulong)ld + (ulong)thread - (ulong)FIRST_SOLVING] : 0;
-#if UPPER
+#if UPPER  // 1 / factor[local_row]; only constant indices keep factor[] in registers
         REAL inverse = 1;
         UNROLL
         for (int k = 0; k < S; k++) inverse = k == local_row ? factor[k] : inverse;

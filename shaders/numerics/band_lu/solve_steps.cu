@@ -5,8 +5,9 @@
 //   UPPER          1: a step with U; 0: a step with L, whose diagonal is 1, and with its row interchanges
 //   RHS_PER_GROUP  right-hand sides per group
 // Right-hand sides are (nrhs, padded_n). `top` is the index of the first element of the diagonal block of
-// block column i. A step passes changed rows to the next step, which may run on another device, through the windows of
-// solve_rows.h.
+// block column i. A step passes changed rows to the next step, which may run on another device, through the windows
+// `now` and `next` of solve_rows.h, which explains outside, changed_rows, window and reach too; FIRST_OUTSIDE,
+// SOURCE_ROW, VALUE_BEFORE and NEXT_ROW are its macros.
 #include "numerics/band_lu/band_lu.h"
 #include "numerics/band_lu/solve_rows.h"
 

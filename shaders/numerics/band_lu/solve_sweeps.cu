@@ -109,7 +109,7 @@ sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL const REAL 
         int i = step, outside = min(window, (p - i) * S) - S, changed_rows = i ? min(window, (p - i + 1) * S) - S : 0,
             block_row = thread % S;
 #endif
-        ulong at = block_offset(i, i, u, ld, devices, slots) + (ulong)(int64)FIRST_OUTSIDE;
+        ulong at = block_offset(i, i, u, ld, devices, slots) + (ulong)(int64)FIRST_OUTSIDE;  // negative for U
         InverseRows held;
         REAL factor[TERMS];
         load_inverse(inverses + (ulong)(i / devices) * (ulong)(S * S), row, lane, false, &held);
@@ -133,7 +133,7 @@ sweep(GLOBAL const REAL *matrix, GLOBAL const REAL *inverses, GLOBAL const REAL 
             BARRIER();
         }
         CLUSTER_ARRIVE();
-        GLOBAL REAL *read = now;
+        GLOBAL REAL *read = now;  // the next step reads the window that this step wrote
         now = next;
         next = read;
     }

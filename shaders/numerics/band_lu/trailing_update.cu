@@ -1,6 +1,7 @@
 // Band LU: the trailing update, which applies a factored panel to the block columns on its right: row interchanges
 // (laswp), the rows of U (trsm_rows), and A_jt -= L_ji U_it (gemm_tiles; cuBLAS replaces it where it is installed).
-// Launched by device_columns.py. Letters and compile-time inputs: band_lu.h.
+// Launched by device_columns.py. Letters and compile-time inputs: band_lu.h. In all kernels `active` is false for
+// groups without a block column, which still reach the barriers.
 #include "numerics/band_lu/band_lu.h"
 
 // Interchanges rows by the pivots of panel i in `count` block columns from `first` on, `devices` apart. At most 2 S
@@ -34,8 +35,7 @@ KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at,
 }
 
 // Computes the rows of U in place: solves with the unit lower triangle of the panel. One work-group per GROUP_COLUMNS
-// columns; TILE columns of L at a time are loaded into local memory. `active` is false for groups without a block
-// column, which also reach the barriers.
+// columns; TILE columns of L at a time are loaded into local memory.
 KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int first, const int count,
                  STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, x, S * GROUP_COLUMNS);

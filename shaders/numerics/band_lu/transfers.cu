@@ -29,7 +29,7 @@ KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong sl
     int block = (int)(k / stride), j = (int)(within / (ulong)ld), local_row = (int)(within % (ulong)ld);
     if (block >= count) return;
     int row = (t + block - u) * S + local_row, column = (t + block) * S + j, d = ku + row - column;
-    REAL value = row == column ? 1 : 0;
+    REAL value = row == column ? 1 : 0;  // columns beyond n are the identity's, which keep the factors regular
     if (j >= S)
         value = 0;  // the gap before the next slot
     else if (column < n)
@@ -66,7 +66,8 @@ KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int w
     if (thread == 0) out[(uint)t * group_count() + group_index()] = best[0];
 }
 
-// The maximum |u| of each column and the diagonal of U, for the columns on this device: one thread per column.
+// The maximum |u| of each column and the diagonal of U, for the columns on this device: one thread per column, whose
+// element r rows above the diagonal is start[c - r].
 KERNEL upper_stats(GLOBAL const REAL *matrix, GLOBAL REAL *column_max, GLOBAL REAL *diagonal, const int n,
                    const int device, STORAGE_PARAMETERS) {
     int local_column = (int)thread_index(), t = local_column / S * devices + device, c = local_column % S;
