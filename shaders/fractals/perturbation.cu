@@ -113,7 +113,7 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
         if (found >= 0) {
             BlaStep step = steps[found];
             Wide a = with_exponent(step.a, step.a_exponent), b = with_exponent(step.b, step.b_exponent);
-            r.dx = wide_multiply(a, r.dx);
+            r.dx = wide_multiply(a, r.dx);  // the derivative of d' = A d + B c
             if (!JULIA) r.dx = wide_add(r.dx, b);
             if (WIDE) d = wide_add(wide_multiply(a, d), wide_multiply(b, c));
             if (WIDE && !tiny) d = with_exponent(narrow(d), 0);  // wide_add normalized it
@@ -123,6 +123,7 @@ KERNEL draw_perturbed(GLOBAL float4 *frame, GLOBAL const double2 *orbit, GLOBAL 
         if (found < 0) {  // one iteration
             double2 next = none;
             if (!tiny) next = iterate(narrow(REFERENCE(m)), d.m, 0);
+            // `next` may have lost digits below double's range: floatexp repeats the iteration
             if (WIDE && !tiny && exponent_of(max_norm(next)) < WIDE_BELOW) tiny = true, d = normalized(d);
             r.dx = differentiate(r.dx, z, right * seeded);
             if (FORMULA) r.dy = differentiate(r.dy, z, up * seeded);

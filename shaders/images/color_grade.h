@@ -5,6 +5,8 @@
 //     3       x: dimensions of the LUT (0: no LUT; 1 or 3); y: its entries per dimension
 //     4, 5    1 / extent and start of the LUT's domain
 //     6 ...   colors of the LUT, red index fastest
+// GRADE_PARAMETER and GRADE_ARGUMENT pass the table through functions of kernels; GLSL reads a texture `grade` of the
+// same rows. Functions are compiled without it if GRADED is not defined (tone_mapping.h).
 #include "common/shared_function.h"
 #ifdef GLSL
 #define to_int(x) int(x)

@@ -4,7 +4,7 @@
 #include "common/srgb.h"
 #ifdef GRADED
 #include "images/color_grade.h"
-#else
+#else  // no table of grading to pass to functions
 #define GRADE_PARAMETER
 #define GRADE_ARGUMENT
 #endif

@@ -54,6 +54,7 @@ DEVICE double round_once(double h, double l, double delta, double divisor, bool 
         h = quotient;
     } else
         *certain = true;
+    // both ends of the interval, which `wide` extends by the rounding errors of these lines
     double wide = delta == 0 ? 0 : delta * (1 + 16 * EPSILON) + EPSILON * fabs(l);
     double lower = h + (l - wide), upper = h + (l + wide);
     *certain = *certain && lower == upper && isfinite(lower);

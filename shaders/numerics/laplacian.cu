@@ -229,17 +229,17 @@ KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT o
     int first_row = (int)(thread_index() * rows_per_item), last_row = min((int)height, first_row + (int)rows_per_item);
     for (int y = first_row; y < last_row; y++) {
         int up = border_index(y - 1, (int)height), down = border_index(y + 1, (int)height);
-        SUM up_weight = up < 0 ? 0 : 1, down_weight = down < 0 ? 0 : 1;
+        SUM up_weight = up < 0 ? 0 : 1, down_weight = down < 0 ? 0 : 1;  // rows -1 are zero (BORDER 3)
         GLOBAL const ELEMENT *RESTRICT u = image + (ulong)max(up, 0) * ROW_LENGTH;
         GLOBAL const ELEMENT *RESTRICT o = image + (ulong)y * ROW_LENGTH;
         GLOBAL const ELEMENT *RESTRICT d = image + (ulong)max(down, 0) * ROW_LENGTH;
-        GLOBAL ELEMENT *RESTRICT index = out + (ulong)y * ROW_LENGTH;
+        GLOBAL ELEMENT *RESTRICT results = out + (ulong)y * ROW_LENGTH;
         int length = (int)ROW_LENGTH;
         for (int e = CHANNELS; e < length - CHANNELS; e++) {
             SUM sum = CENTER_ROW_TERM((SUM)o[e - step], (SUM)o[e], (SUM)o[e + step]);
             sum += up_weight * OUTER_ROW_TERM((SUM)u[e - step], (SUM)u[e], (SUM)u[e + step]);
             sum += down_weight * OUTER_ROW_TERM((SUM)d[e - step], (SUM)d[e], (SUM)d[e + step]);
-            index[e] = RESULT(sum);
+            results[e] = RESULT(sum);
         }
         for (int i = 0; i < 2 * CHANNELS; i++) {
             int e = i < CHANNELS ? i : length - 2 * CHANNELS + i;

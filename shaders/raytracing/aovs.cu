@@ -18,7 +18,7 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
         sample_params.sample_index = sample;
         Path path = start_path(sample_params, x, y, sampler_of_ray(sample_params, i));
         Hit hit = scene_closest_hit(GEOMETRY_ARGS, path.origin, xyz(path.direction));
-        if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) continue;
+        if (hit.primitive < 0 || !(path.throughput.x > 0.0f)) continue;  // throughput 0: the projection has no ray
         Surface s = surface_at(GEOMETRY_ARGS, hit, path.origin, xyz(path.direction));
         albedo = albedo + material_albedo(material_at(GEOMETRY_ARGS, materials, s), s);
         normal = normal + s.normal;
@@ -35,7 +35,7 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
 // axis, or along the ray for fisheye and equirectangular; infinite for a miss.
 KERNEL pick(const LaunchParams params, float x, float y, GLOBAL float *distance, GEOMETRY_PARAMS) {
     if (thread_index() > 0) return;
-    float cosine;
+    float cosine;  // of the ray's angle to the view axis, 1 without an axis (camera_hit.h)
     Hit hit = camera_hit(params, GEOMETRY_ARGS, x, y, &cosine);
     distance[0] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t * cosine;
 }

@@ -24,7 +24,7 @@ DEVICE bool camera_ray(const LaunchParams params, float sx, float sy, float3 *or
     if (LENS_SHIFT) sx = fma(2.0f, params.lens_shift_x, sx);
     if (LENS_SHIFT) sy = fma(2.0f, params.lens_shift_y, sy);
     *origin = xyz(params.eye);
-    if (PROJECTION == EQUIRECTANGULAR) {
+    if (PROJECTION == EQUIRECTANGULAR) {  // both angles in turns, 0 to 1
         float2 azimuth = cos_sin_2pi(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f));
         float2 elevation = cos_sin_2pi(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
         float3 level = madd(normalize_fma(xyz(params.right)), azimuth.y, xyz(params.forward) * azimuth.x);
@@ -34,7 +34,7 @@ DEVICE bool camera_ray(const LaunchParams params, float sx, float sy, float3 *or
         float x = sx * ((float)params.width / shorter), y = sy * ((float)params.height / shorter);
         float radius = sqrt(fma(x, x, y * y));
         float2 angle = cos_sin_2pi(min_nnan(radius, 1.0f) * params.fisheye_turns);
-        float scale = radius > 1e-6f ? angle.y / radius : 0.0f;
+        float scale = radius > 1e-6f ? angle.y / radius : 0.0f;  // makes (x, y) as long as the sine
         float3 side = madd(normalize_fma(xyz(params.up)), y, normalize_fma(xyz(params.right)) * x);
         *direction = normalize_fma(madd(side, scale, xyz(params.forward) * angle.x));
         return radius <= 1.0f;

@@ -26,7 +26,7 @@ DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, fl
         float pdf = light.pdf / row[1].w * probability;  // light.pdf includes row[1].w, the choice among all lights
         return light.radiance * (max_nnan(dot_fma(light.direction, normal), 0.0f) / pdf);
     }
-#if ENVIRONMENT
+#if ENVIRONMENT  // the suns' CDF ends at `begin`: the rest is the environment's probability
     return sample_level_environment(params, lights, normal, u1, u2, 1.0f - begin, direction);
 #endif
 #endif

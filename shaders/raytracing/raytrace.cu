@@ -311,8 +311,8 @@ KERNEL regenerate(SAMPLE_PARAMS, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS)
 #elif FUSED_SCALAR
 #include "raytracing/schedules/fused_scalar.h"
 #elif SCHEDULE == SCHEDULE_MEGAKERNEL
-// The stencil word stays in a register from stage to stage. active_masks[16 * word + depth] receives it for each depth,
-// for the picture's report of active rays.
+// The stencil word stays in a register from stage to stage. active_masks[MAX_DEPTHS * word + depth] receives it for
+// each depth below MAX_DEPTHS, for the picture's report of active rays.
 KERNEL megakernel(SAMPLE_PARAMS, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(i) {

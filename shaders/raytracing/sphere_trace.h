@@ -26,7 +26,8 @@ DEVICE float field_distance(const DistanceField f, float3 p);
 DEVICE float3 to_field_space(const DistanceField f, float3 p, float w) { return transform_rows(f.x, f.y, f.z, p, w); }
 
 // Returns the distance at which a world-space ray of unit direction hits the field before t_max, or FLT_MAX. A ray that
-// starts within `detail` of the surface has just left it, so hits count only once it has been farther away.
+// starts within `detail` of the surface has just left it, so hits count only once it has been farther away, or after
+// ten steps, so that a ray that does not get away ends at the surface.
 DEVICE float sphere_trace(const DistanceField f, float3 origin, float3 direction, float t_max) {
     float3 o = to_field_space(f, origin, 1.0f), d = to_field_space(f, direction, 0.0f);
     float a = dot_fma(d, d), t_center = -dot_fma(o, d) / a;
@@ -55,5 +56,5 @@ DEVICE float3 field_normal(const DistanceField f, float3 point) {
     float d = field_distance(f, make_float3(p.x + h, p.y + h, p.z + h));
     float3 g = make_float3(a - b - c + d, c - a - b + d, b - a - c + d);
     float3 n = madd(xyz(f.z), g.z, madd(xyz(f.y), g.y, xyz(f.x) * g.x));
-    return dot_fma(n, n) > 0.0f ? normalize_fma(n) : normalize_fma(xyz(f.z));
+    return dot_fma(n, n) > 0.0f ? normalize_fma(n) : normalize_fma(xyz(f.z));  // any direction where g is 0
 }

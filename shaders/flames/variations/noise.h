@@ -251,7 +251,7 @@ DEVICE Pair crackled(float weight, float cellsize, float power, float distort, f
     for (int k = 0; k < 9; k++) {
         if (k == 4) continue;
         Pair p = crackle_center(ni + (float)(k / 3 - 1), nj + (float)(k % 3 - 1), plane, size, distort);
-        l = greatest(l, cell_ratio(p, q, u));
+        l = greatest(l, cell_ratio(p, q, u));  // 1 on the border with the neighbor p
     }
     l = greatest(l, (real)(1e-30f));
     *ratio = l;

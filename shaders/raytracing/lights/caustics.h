@@ -299,6 +299,7 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
     Chain k = {ball.w / distance_x, IS_SUN(end) ? 0.0f : ball.w / end.light.distance, 0.0f};
     float3 axis = to_x * (1.0f / distance_x), across = cross_fma(axis, end.light.direction);
     float sine_xy = sqrt(dot_fma(across, across)), cosine_xy = dot_fma(axis, end.light.direction);
+    // no chain from a point on the ball or in it; in line with the center, x and y define no plane
     if (!(k.x < 0.9999f) || !(k.y < 0.9999f) || !(sine_xy > 1e-6f)) return;
     float3 side = madd(axis, -cosine_xy, end.light.direction) * (1.0f / sine_xy);
     float swept = angle_of(sine_xy, cosine_xy);
@@ -342,6 +343,7 @@ DEVICE void add_caustic(const LaunchParams params, int depth, Sampler sampler, c
 // direction.w of the ray that hit s.
 DEVICE float chain_pdf(const LaunchParams params, GLOBAL const float4 *lights, const Path path, const Surface s,
                        const Hit hit, float before, const BsdfSample out, GEOMETRY_PARAMS) {
+    // before > 0: a surface with a pdf, not the camera or a delta lobe, sent the ray, and so called add_caustic
     bool enters = before > 0.0f && s.front_face && outside_media(path.throughput, path.radiance);
     bool leaves = before <= CHAIN && !s.front_face && out.transmits;
     if (out.pdf > 0.0f || !(enters || leaves)) return out.pdf;
@@ -371,6 +373,8 @@ DEVICE float chain_weight_of_hit(const LaunchParams params, const Path path, con
     int row = FIRST_BALL_ROW + 2 * (chain >> 12 & 63);
     float4 sphere = lights[row], glass = lights[row + 1];
     float3 to_y = s.point - xyz(sphere), across = cross_fma(to_y, xyz(path.direction));
+    // `sine`: of the angle at which the ray left the ball, by its distance from the center; on a ball it is the angle
+    // of incidence t, too
     float distance_y = sqrt(dot_fma(to_y, to_y)), sine = min_nnan(sqrt(dot_fma(across, across)) / sphere.w, 1.0f);
     bool refracts = !(chain & CHAIN_REFLECTS);
     Chain k = {0.0f, sphere.w / distance_y, refracts ? 1.0f / glass.w : 0.0f};

@@ -35,6 +35,7 @@ DEVICE real3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *li
     if (!IN_GROUP(group, BACKGROUND_GROUP)) radiance = splat3((real)(0.0f));
 #if NON_AREA_LIGHTS
     for (int sun = 0; sun < params.sun_count; sun++) {
+        // emitted.w: the sun's selection probability (light_rows.h, part 3)
         float4 axis = lights[params.non_area_lights + 3 * sun], emitted = lights[params.non_area_lights + 3 * sun + 1];
         real3 difference = sub3(direction, broadcast(xyz(axis)));
         // |direction - axis|^2 is 2 (1 - cos), without cancellation; axis.w is 1 - cos of the sun's radius

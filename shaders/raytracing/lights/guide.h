@@ -29,8 +29,8 @@
 #define GUIDE_NONE 0xffffffffu
 #define GUIDE_DIMENSION 0x4000u  // added to the bounce's first dimension: the choice between lobes and BSDF
 
-// Returns the number of the tree for a surface with this unit normal. Glass has separate trees, because lobes fitted to
-// a wall together with the glass before it would suit neither.
+// Returns the number, 0 to 11, of the tree for a surface with this unit normal. Glass has separate trees, because lobes
+// fitted to a wall together with the glass before it would suit neither.
 DEVICE int guide_tree(const Material m, float3 normal) {
     float x = fabs(normal.x), y = fabs(normal.y), z = fabs(normal.z);
     int first = material_is_lit_from_behind(m) ? GUIDE_FACES : 0;

@@ -35,12 +35,12 @@ KERNEL light_picks(const LaunchParams params, int x, int y, int samples, GLOBAL 
     bool continues =
         sample_bsdf(m, s, sampler, dimension, &bsdf) && on_geometric_side(s, bsdf.direction, bsdf.transmits);
     float4 origin = offset_ray_origin(s, continues && bsdf.transmits, path.origin.w);
-    LightSample light;
+    LightSample light;  // these fields stay as they are if sample_light finds no light
     light.light_id = LIGHT_TREE_ID;
     light.choice = light.pdf = light.distance = 0.0f;
     light.direction = xyz(zero);
     bool valid = sample_light(indexed, xyz(origin), SCENE_ARGS, sampler, dimension + 4, &light);
-    ShadowRay shadow;
+    ShadowRay shadow;  // of the same light sample, which sample_direct draws once more
     bool used =
         valid && sample_direct(indexed, m, s, xyz(origin), !WHITTED, SCENE_ARGS, sampler, dimension + 4, &shadow);
     float outcome = (float)(valid ? PICK_UNUSED : PICK_FAILED);

@@ -139,6 +139,7 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
         light->pdf = emitted.w * distance2;
         light->point_light = light_index - params.sun_count;
         float4 spot = row[2];
+        // of the spot, 1 for other point lights (light_rows.h, part 3)
         float falloff = clamp(spot.w - dot_fma(xyz(spot), light->direction), 0.0f, 1.0f);
         light->radiance = light->radiance * (falloff * falloff);
         int profile = (int)(LIGHT_PROFILE - place.w);
@@ -146,7 +147,7 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
             light->radiance = light->radiance * profile_candela(params, lights, profile, -light->direction);
         return distance2 > 0.0f;
     }
-    if (place.w > 0.0f) {
+    if (place.w > 0.0f) {  // a sun of a radius: uniform over its disc
         float one_minus_cos = u1 * place.w, sine = sqrt(one_minus_cos * (2.0f - one_minus_cos));
         float2 phi = cos_sin_2pi(u2);
         light->direction = normalize_fma(local_to_world(xyz(place), sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
@@ -248,6 +249,8 @@ DEVICE bool sample_direct(const LaunchParams params, const Material m, const Sur
     light.radiance = light.radiance * light_texture_at(params, SCENE_ARGS, light, origin);
     bool has_bsdf_pdf = use_mis && DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta;
     float inverse_pdf = 1.0f / (light.pdf + (has_bsdf_pdf ? bsdf.w : 0.0f));  // MIS weight (balance heuristic) over pdf
+    // A ray to the other side than the offset origin's crosses the surface at t = -offset / cosine; it begins at 2.5
+    // times that.
     float offset = dot_fma(origin - s.point, s.normal);
     float t_min = offset * cosine < 0.0f ? -2.5f * offset / cosine : 0.0f;
     float t_max = light.distance * 0.9999f - (SHADOW_RAYS_CROSS ? t_min : 0.0f);  // the ray begins at t_min

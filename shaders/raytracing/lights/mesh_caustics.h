@@ -29,8 +29,9 @@ typedef struct {
 } Bundle;
 
 // Traces the ray *b to the first surface and refracts it there, or with `reflects` reflects it; updates the
-// differentials and the weight. `inside` tells from which side the ray arrives. Returns false if the surface is not of
-// `material`, is met from the other side, or lets no light pass.
+// differentials and the weight. `ior` is the index of refraction, below 1 for a mirror; `inside` tells from which side
+// the ray arrives. Returns false if the surface is not of `material`, is met from the other side, or lets no light
+// pass.
 DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool reflects, SCENE_PARAMS) {
     float3 d = b->direction;
     Hit hit = scene_closest_hit(GEOMETRY_ARGS, b->origin, d);
@@ -44,7 +45,7 @@ DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool ref
     float eta = inside ? ior : 1.0f / ior, cosine = -dot_fma(d, s.normal), fresnel = 1.0f;
     float cosine2_t = fma(-eta * eta, fma(-cosine, cosine, 1.0f), 1.0f), cosine_t = sqrt(max_nnan(cosine2_t, 0.0f));
     if (ior > 1.0f && cosine2_t > 0.0f) fresnel = fresnel_dielectric(cosine, cosine_t, eta);
-    if (reflects) {
+    if (reflects) {  // `bend` below becomes 2 cosine
         eta = 1.0f;
         cosine_t = -cosine;
     }
@@ -118,7 +119,7 @@ DEVICE float mesh_weight_of_hit(const LaunchParams params, int chain, float4 mes
 
 // Turns *direction, a unit vector at `origin`, by Newton's method until the ray that leaves the mesh meets the light's
 // point `end`. Returns false if it does not get there. *b becomes the ray that leaves the mesh, *area its bundle_area()
-// at the light. A step that makes the error larger is halved, down to a twentieth.
+// at the light. A step that makes the error larger is halved, at most five times.
 DEVICE bool find_chain(float4 origin, int material, float ior, bool reflects, const ChainEnd end, float3 *direction,
                        Bundle *b, float *area, SCENE_PARAMS) {
     float3 before = *direction, step = splat3(0.0f);

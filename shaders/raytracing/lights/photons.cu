@@ -19,7 +19,7 @@ KERNEL trace_photons(int photon_count, int seed, int max_depth, GLOBAL const flo
                      GEOMETRY_PARAMS, GLOBAL const Material *materials) {
     uint i = thread_index();
     if (i >= (uint)photon_count) return;
-    Sampler sampler = make_sampler((uint)seed, 0xffffffffu, i);
+    Sampler sampler = make_sampler((uint)seed, 0xffffffffu, i);  // the number of no pixel
     float4 origin = starts[3 * i], medium = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     float3 direction = xyz(starts[3 * i + 1]), power = xyz(starts[3 * i + 2]);
     float4 throughput = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
@@ -33,7 +33,7 @@ KERNEL trace_photons(int photon_count, int seed, int max_depth, GLOBAL const flo
         uint dimension = (uint)(depth + 1) * PHOTON_DIMENSIONS;
         bend_normals(&s, m);
         if (is_shadow_catcher(m)) return;
-        if (DISPERSION) set_wavelength(&m, &s, medium, get_1d(sampler, 7u));
+        if (DISPERSION) set_wavelength(&m, &s, medium, get_1d(sampler, 7u));  // 7: of no bounce
         float3 carried = power * xyz(throughput);
         if (depth > 0 && material_guided_fraction(m) > 0.0f) {
             uint slot = 2u * (PHOTON_RECORDS * i + (uint)recorded++);

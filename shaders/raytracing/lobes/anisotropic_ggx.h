@@ -26,8 +26,9 @@ DEVICE float ggx_d2(float3 h, float2 alpha) {
 
 #if ANISOTROPY
 // The split sum has four parameters, too many for a table: a small neural network approximates it, which
-// tests/raytracing/witnesses/anisotropic_fit.py trained. FIT_LAYER is one layer, y = weights * x + biases; FIT_ACTIVATE
-// is the activation x / (1 + |x|).
+// tests/raytracing/witnesses/anisotropic_fit.py trained. The tables anisotropic_fit_1 to _3, from microfacet.py, hold a
+// layer's weights, then its biases. FIT_LAYER is one layer, y = weights * x + biases; FIT_ACTIVATE is the activation
+// x / (1 + |x|).
 #define FIT_LAYER(inputs, outputs, x, y, weights)                                        \
     for (int j = 0; j < outputs; j++) {                                                  \
         float sum = weights[inputs * outputs + j];                                       \

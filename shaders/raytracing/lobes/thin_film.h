@@ -19,7 +19,7 @@ DEVICE float3 film_response(float difference, float3 shift) {
               exponential_of(-p2 * variance.z);
     x += 9.7470e-14f * sqrt(2.0f * PI * 4.5282e+09f) * cosine_of(fma(2.2399e+06f, phase, shift.x)) *
          exponential_of(-4.5282e+09f * p2);
-    x *= 1.0f / 1.0685e-7f;
+    x *= 1.0f / 1.0685e-7f;  // the integral of the curve Y: a constant spectrum has Y = 1
     y *= 1.0f / 1.0685e-7f;
     z *= 1.0f / 1.0685e-7f;
     return make_float3(fma(-0.4985314f, z, fma(-1.5371385f, y, 3.2404542f * x)),

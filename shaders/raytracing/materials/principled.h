@@ -144,6 +144,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
         under = 1.0f - k.p_coat;
     }
     if (SHEEN) {
+        // divided by an albedo above 1, so that sheen reflects no more than it receives
         k.sheen = outside ? under / max_nnan(sheen_albedo(cosine, m.sheen_roughness), 1.0f) : 0.0f;
         float sheen = k.sheen * sheen_albedo(cosine, m.sheen_roughness);
         k.p_sheen = mean_of3(xyz(m.sheen_color)) * sheen;
@@ -171,6 +172,7 @@ DEVICE Lobes make_lobes(const Material m, const Surface s) {
     k.body = base_color(m) * (below * (1.0f - transmitted));
     k.body_behind = DIFFUSE_TRANSMISSION ? xyz(m.diffuse_transmission_color) * (below * transmitted) : splat3(0.0f);
     float3 metal = albedo_ms(k.metal_f0, 1.0f, k.sum, k.boost);
+    // `tint` estimates the clear lobe's albedo; Whitted's integrator follows that lobe without sampling
     float tint = clamp(max_nnan(mean_of3(base_color(m)), mean_of3(k.dielectric_f0)), 0.05f, 1.0f);
     set_probabilities(&k, fma(mean_of3(albedo), k.dielectric, mean_of3(metal) * k.metal),
                       WHITTED ? 0.0f : k.clear * tint);

@@ -21,8 +21,9 @@ typedef struct {
 #define PATH_ROWS (__builtin_offsetof(PathPacket, shadows) / sizeof(Floats32))
 
 // Packs paths to the front of a packet: copies the columns of the mask `first`, in order, and behind them the columns
-// of the mask `next`. There are PATH_ROWS rows, whose starts lie from_stride words apart in `from`, to_stride in
-// `to`. May write up to 32 columns (whole vectors). `from` and `to` may be the same.
+// of the mask `next`. There are PATH_ROWS rows, whose starts lie from_stride words apart in `from`, to_stride in `to`.
+// May write up to 32 columns: whole vectors with PICKS_RAYS, 1 where AVX-512 picks any 16 of 32 words. `from` and `to`
+// may be the same, since a row is read before it is written.
 DEVICE_NOINLINE_ALWAYS void copy_paths(const void *from, uint from_stride, uint first, uint next, void *to,
                                        uint to_stride) {
     Ints32 order;

@@ -114,7 +114,7 @@ DEVICE void escape8(const LaunchParams params, int depth, PathPacket *packet, ui
 // suns. Returns the lanes that have a shadow ray.
 DEVICE uint catch_shadows8(const LaunchParams params, PathPacket *packet, uint begin, uint lanes, Float3x8 normal,
                            Float3x8 origin, GLOBAL const float4 *lights) {
-    const float *cache = packet->sample_cache + begin;
+    const float *cache = packet->sample_cache + begin;  // row d: dimension d of the bounce (cache_samples)
     Float3x8 view = load8(packet->rays.direction, begin), throughput = load8(packet->throughput, begin), direction;
     Float3x8 backdrop = escaped_radiance(params, lights, view, (float8)(DELTA_PDF), ALL_GROUPS),
              irradiance = broadcast8(splat3(0.0f));
@@ -325,6 +325,7 @@ DEVICE void surface_at8(PathPacket *packet, uint begin, uint *lanes, uint *catch
     s->origin = offset_ray(s->point, side);
     *catchers = 0;
     int8 is_catcher = kind == SIMD8_CATCHER;
+    // a catcher is invisible from below: shade_hit lets the ray pass
     shaded &= ~is_catcher | (CATCHES_SHADOWS8 ? s->front_face : (int8)(0));
     if (CATCHES_SHADOWS8) *catchers = *lanes & movemask8(shaded & is_catcher);
 #if METALLIC
@@ -389,8 +390,9 @@ DEVICE uint continue_paths8(const LaunchParams params, int depth, PathPacket *pa
     return lanes;
 }
 
-// Shades the paths in *lanes that hit triangles of the materials above; *lanes becomes the mask of those it shaded.
-// Returns the lanes whose paths continue; *shadows becomes those with a shadow ray.
+// Shades the paths in *lanes that hit triangles of the materials above; *lanes becomes the mask of the shaded ones, and
+// the caller shades the others by shade_hit. Returns the lanes whose paths continue; *shadows, 0 on entry, becomes the
+// lanes with a shadow ray.
 DEVICE uint shade_hits8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint *lanes,
                         uint *shadows, SCENE_PARAMS) {
     SurfaceHit8 s;

@@ -105,6 +105,7 @@ DEVICE float4 origin_of_shadow(uint i, STATE_PARAMS) {
 // Adds the contribution of ray i's unoccluded shadow ray to the path's radiance.
 DEVICE void connect_ray(uint i, STATE_PARAMS, SCENE_PARAMS) {
     radiances[i] = add_contribution(radiances[i], shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]);
+    // 1 stands for any depth but 0, at which RECORD_OF begins the path's record
     add_shadow_to_passes(RECORD_OF(i, 1), xyz(shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i]));
 }
 
@@ -135,7 +136,8 @@ KERNEL connect(SAMPLE_PARAMS, int depth, GLOBAL const uint *shadow_mask, STATE_P
 #endif
 
 #if HAS_PART(PART_FIRST)
-// Last stage: adds the radiance of the paths in `mask` to the film.
+// Last stage: adds the radiance of the paths in `mask` to the film; without a stencil the pixels that rest are left out
+// here.
 KERNEL accumulate(SAMPLE_PARAMS, GLOBAL const uint *mask, GLOBAL const float4 *radiances, FILM_PARAMS) {
     uint slot = thread_index(), i = ray_of(mask, slot);
     int x, y;
@@ -156,7 +158,7 @@ KERNEL shade(SAMPLE_PARAMS, int depth, GLOBAL const uint *hit_mask, GLOBAL uint 
         bool has_shadow_ray = false;
         bool active =
             is_active(hit_mask, slot) && shade_ray(SAMPLE_ARGS, depth, i, &has_shadow_ray, STATE_ARGS, SCENE_ARGS);
-        if (STENCIL == STENCIL_OFF && !has_shadow_ray)
+        if (STENCIL == STENCIL_OFF && !has_shadow_ray)  // connect() then traces the shadow rays of all paths
             shadow_contributions[FLOAT4S_PER_CONTRIBUTION * i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         set_active(active_mask, i, active, scratch);
         if (DIRECT_LIGHTING != DIRECT_BSDF) set_active(shadow_mask, i, has_shadow_ray, scratch);

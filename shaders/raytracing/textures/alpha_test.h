@@ -10,6 +10,7 @@
 #define FILTER_ARGS_OF(material) , TEXTURE_ARGS, material
 #define FILTER_ARGS FILTER_ARGS_OF(instance_material)
 #define PASSES_FILTER(p, origin, direction, t_max, hit) accepts_hit(p, origin, direction, t_max, hit FILTER_ARGS)
+// False if all hits of the primitive count, so that packets skip the test (bvh/packet.h).
 #define MAY_FAIL_FILTER(p) (filter_material(p FILTER_ARGS).alpha_mode != ALPHA_OPAQUE)
 
 // Returns the texture slots of the primitive's material.

@@ -90,6 +90,7 @@ DEVICE float3 perturbed_normal(TEXTURE_PARAMS, int slot, float scale, const Texc
     if (!(dot_fma(t, t) > 0.0f)) return normal;
     t = normalize_fma(t);
     float3 bitangent = cross_fma(normal, t);
+    // flipped once more where an instance mirrors the shape: then the edges turn the other way around the normal
     if (flip != (dot_fma(frame.geometric_normal, cross_fma(frame.edge1, frame.edge2)) < 0.0f)) bitangent = -bitangent;
     float4 c = sample_texture(textures, texels, slot, texcoords, false);
     float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * scale, fma(c.y, 2.0f, -1.0f) * scale, fma(c.z, 2.0f, -1.0f));
@@ -123,6 +124,7 @@ DEVICE bool highlight_tangent(TEXTURE_PARAMS, const TangentFrame frame, float3 *
         t = tangent_along_u(attributes, textures, texels, NO_SLOT, frame.prim_id, frame.edge1, frame.edge2, &flip);
     if (!(dot_fma(t, t) > 0.0f)) return false;
     *tangent = t;
+    // an instance that mirrors the shape flips it, as in perturbed_normal
     return flip != (dot_fma(frame.geometric_normal, cross_fma(frame.edge1, frame.edge2)) < 0.0f);
 }
 

@@ -41,7 +41,9 @@ DEVICE float equiangular_pdf(const LightView view, float2 span, float t) {
     return view.distance / (view.angle * fma(view.distance, view.distance, s * s));
 }
 
-// Samples a distance from the ray's origin within the span, by `u` in [0, 1).
+// Samples a distance from the ray's origin within the span, by `u` in [0, 1): seen from the light, the sample is u
+// times view.angle away from the span's start, and the law of sines in their triangle gives `offset`, the distance
+// from the start.
 DEVICE float sample_equiangular(const LightView view, float2 span, float u) {
     float2 cos_sin = cos_sin_2pi(u * view.angle * (0.5f / PI));
     float denominator = fma(view.distance, cos_sin.x, view.nearest * cos_sin.y);

@@ -125,7 +125,7 @@ DEVICE float sample_collision(const LaunchParams params, GLOBAL const float4 *li
     float nearest = FLT_MAX;
     for (int k = 0; k < VOLUME_COUNT; k++) {
         GLOBAL const float4 *volume = lights + FIRST_VOLUME_ROW + 4 * k;
-        RandomStream stream = volume_stream(sampler, dimension, 2u * (uint)k);
+        RandomStream stream = volume_stream(sampler, dimension, 2u * (uint)k);  // odd numbers: transmittance()
         float2 span;
         if (!volume_span(volume, origin, direction, min_nnan(t_max, nearest), &span)) continue;
         bool is_constant = is_constant_volume(volume);
