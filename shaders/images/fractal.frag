@@ -43,6 +43,7 @@ vec4 escape_time() {
         norm2 = float(xx + yy);
         if (norm2 > BAILOUT2 || n == max_iterations) break;
         vec2 zf = vec2(z);
+        // 2 z dz + dc, in floats
         dz = 2.0 * vec2(zf.x * dz.x - zf.y * dz.y + 0.5 * dc, zf.x * dz.y + zf.y * dz.x);
         z = REAL2(xx - yy + c.x, REAL(2.0) * z.x * z.y + c.y);
     }

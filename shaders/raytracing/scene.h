@@ -3,11 +3,11 @@
 // and the material (material_at) of a hit, for all kernels of the ray tracer. SCENE_PARAMS lists the scene's buffers
 // among the parameters of kernels and functions, SCENE_ARGS among the arguments; GEOMETRY_PARAMS and GEOMETRY_ARGS
 // leave out materials and lights. MAYBE_ macros are items of these lists: they begin with a comma, and are empty if the
-// scene lacks the feature. Functions that read a feature's buffers stand beside its items; in scenes without the feature
-// macros that do nothing stand in for them. FILTER_ARGS_OF(-1), the last argument of traversals, passes the buffers of
-// the alpha test, if any (bvh/traverse_bvh2.h). Points, normals and unit ray directions are in world space, unless
-// stated; an `origin` holds in w the time in the shutter interval, 0 to 1. edge2.w of a primitive is a sphere's radius,
-// and not above 0 for a triangle.
+// scene lacks the feature. Functions that read a feature's buffers stand beside its items; in scenes without the
+// feature macros that do nothing stand in for them. FILTER_ARGS_OF(-1), the last argument of traversals, passes the
+// buffers of the alpha test, if any (bvh/traverse_bvh2.h). INSTANCE_OF(hit) is the instance of a hit, -1 for none.
+// Points, normals and unit ray directions are in world space, unless stated; an `origin` holds in w the time in the
+// shutter interval, 0 to 1. edge2.w of a primitive is a sphere's radius, and not above 0 for a triangle.
 // Macros of renderer/raytracing/kernels.py (see raytrace.cu): ALPHA_TEST, ANISOTROPY, BVH8, DEFORMS, DISTANCE_FIELDS,
 // GUIDING, INSTANCED_LIGHTS, INSTANCES, LIGHT_PASSES, SPHERES, TEXTURED, UV_SETS.
 #include "bvh/geometry.h"

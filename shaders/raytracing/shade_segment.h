@@ -13,6 +13,7 @@ DEVICE void sample_segment(const LaunchParams params, int depth, Sampler sampler
     if (depth + 1 >= params.max_depth || !(largest_of3(xyz(path.throughput)) > 0.0f)) return;
     if (in_scattering_medium(materials, path.radiance)) return;
     float3 origin = xyz(path.origin), direction = xyz(path.direction);
+    // a collision keeps the distance of the hit that it replaced in hit.u (collide in volumes/shade_volume.h)
     bool is_collision = hit.primitive >= VOLUME_BASE && hit.primitive != ESCAPED;
     float2 span = scattering_span(params, lights, origin, direction, is_collision ? hit.u : hit.t);
     if (!(span.y > span.x)) return;

@@ -31,6 +31,8 @@ DEVICE REAL subtract_product(REAL sum, const REAL *factor, LOCAL const PACK *sol
 }
 
 // The S x S triangular solve is done by S consecutive threads, one per row; in step k the value of row k is final.
+// FROM_THREAD(value, k) is the `value` of the thread of row k: by a shuffle, since S = 32 threads are a warp, or
+// through local memory.
 #if HAS_SHUFFLE
 #define SOLVE_LOOP UNROLL
 #define FROM_THREAD(value, k) warp_shuffle(value, k)

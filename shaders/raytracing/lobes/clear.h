@@ -45,7 +45,7 @@ DEVICE float lattice_albedo(const Material m, const Surface s, const Lobes k) {
 
 // Returns the albedo of single scattering, by reflection and transmission together; at least 0.05.
 DEVICE float clear_single_scattering(const Material m, const Surface s, const Lobes k) {
-    if (k.thin) return max_nnan(k.sum.x + k.sum.y, 0.05f);
+    if (k.thin) return max_nnan(k.sum.x + k.sum.y, 0.05f);  // F0 = 1: its two lobes mirror each other
     float3 tint = xyz(m.specular_color);
     bool in_table = m.specular == 1.0f && tint.x == 1.0f && tint.y == 1.0f && tint.z == 1.0f;
     in_table = in_table && !(ANISOTROPY && m.anisotropy > 0.0f) && !(IRIDESCENCE && m.iridescence > 0.0f);

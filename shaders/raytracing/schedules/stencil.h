@@ -30,6 +30,7 @@
 #define STENCIL_BITS 2
 #define STENCIL_COMPACT 3
 
+// Scratch memory of ballot_word(), which a ballot does not need.
 #if STENCIL == STENCIL_BITS && !HAS_BALLOT
 #define STENCIL_LOCAL(name) LOCAL_ARRAY(uint, name, (GROUP_SIZE + 31) / 32)
 #else

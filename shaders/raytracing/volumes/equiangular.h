@@ -117,7 +117,7 @@ DEVICE int sample_span_light(const LaunchParams params, GLOBAL const float4 *lig
         if (light >= 0) remaining -= chosen;
         light = k;
         chosen = importances[k];
-        if (remaining < chosen) break;
+        if (remaining < chosen) break;  // rounding may leave no such light: then the last one is chosen
     }
     *u = clamp(remaining / max_nnan(chosen, 1e-30f), 0.0f, 0.9999999f);
     *probability = chosen / total;

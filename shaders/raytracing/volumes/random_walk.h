@@ -48,6 +48,7 @@ DEVICE bool walk_medium(const LaunchParams params, int depth, Sampler sampler, P
         path->direction = with_w(direction, DELTA_PDF);  // only the walk finds the lights inside
         *hit = scene_closest_hit(GEOMETRY_ARGS, path->origin, direction);
     }
+    // a walk that ended inside carries nothing; one that left an open mesh keeps its throughput
     if (hit->primitive >= 0) path->throughput = make_float4(0.0f, 0.0f, 0.0f, path->throughput.w);
     hit->primitive = -1;
     return true;
