@@ -197,7 +197,8 @@ VARIATION(yin_yang, radius = 0.5, ang1 = 0, ang2 = 0, dual_t = 1 [0, 1], outside
     return pair(inside ? weight * p * side : kept * x, inside ? weight * q * side : kept * y);
 }
 
-// A file's prepost_circlize is this as post_, and as pre_ the other way around.
+// A circle to a polygon of n sides, turned by `rotation` degrees, or with `reverse` back, blended with the point by the
+// weight. A file's prepost_circlize is both its inverse as pre_ and this variation as post_.
 VARIATION(prepost_circlize, n = 4 [3, 50], rotation = 45, reverse = 0 [0, 1]) {
     real angle = angle_of(y, x), r = vnorm(x, y), t = angle - rotation * 0.0174532925f;
     real wedge = floor_of(n * t / TWO_PI), factor = cosine_of(t - PI / n * (2.0f * wedge + 1.0f));

@@ -49,7 +49,7 @@ DEVICE void add_to_pass(GLOBAL float *record, int pass, float3 contribution) {
 }
 
 DEVICE float3 lobe_diffuse(GLOBAL const float *lobe) { return make_float3(lobe[0], lobe[1], lobe[2]); }
-DEVICE int lobe_pass(GLOBAL const float *lobe) { return (int)lobe[3] & 15; }
+DEVICE int lobe_pass(GLOBAL const float *lobe) { return (int)lobe[3] & 15; }  // without the group
 // Stores the lobe of a path or of its shadow ray.
 DEVICE void store_lobe(GLOBAL float *lobe, float3 diffuse, int pass, int group) {
     lobe[0] = diffuse.x;
@@ -72,7 +72,7 @@ DEVICE void add_to_passes(GLOBAL float *record, int at, float3 contribution, int
     if (!LIGHT_PASSES || (contribution.x == 0.0f && contribution.y == 0.0f && contribution.z == 0.0f)) return;
     int pass = lobe_pass(record + at);
     float3 diffuse = contribution * lobe_diffuse(record + at);
-    int is_indirect = (pass & 1) ^ 1;
+    int is_indirect = (pass & 1) ^ 1;  // passes of indirect light have even numbers
     if (pass != PASS_EMISSION) add_to_pass(record, PASS_DIFFUSE + is_indirect, diffuse);
     add_to_pass(record, pass, contribution - diffuse);
     if (LIGHT_GROUPS && group != ALL_GROUPS) add_to_pass(record, LIGHT_PASSES + group, contribution);

@@ -43,7 +43,7 @@ DEVICE real4 texel_at(GLOBAL const uint *texels, bits at, mask is_float, bool sr
     return with_w(color, alpha);
 }
 
-// Returns u and v in the slot's set of texture coordinates.
+// Returns u and v in the slot's set of texture coordinates, bits 5 and 6 of `flags`.
 DEVICE real2 texcoords_in_set(const Texcoords texcoords, whole flags) {
     real2 uv = texcoords.sets[0];
     for (int set = 1; set < UV_SETS; set++) {
