@@ -179,6 +179,30 @@ map_Kd gone.png
     assert model.ignored == {"refl materials": 1, "missing gone.png files": 1}
 
 
+def test_mtl_scalar_maps_read_their_options(tmp_path):
+    """-mm BASE GAIN changes every scalar map and no color; an exponent map becomes roughness for the Ns of its entry."""
+    gray = np.array([[0, 64], [128, 255]])
+    picture(tmp_path, "gray.png", np.repeat(gray[..., None], 3, 2))
+    maps = ("map_Pr", "map_Pm", "map_Ps", "map_Pc", "map_Pcr", "map_d")
+    library = "newmtl a\n" + "".join(f"{name} -mm 0.25 0.5 gray.png\n" for name in maps)
+    library += "newmtl b\nNs 20\nmap_Ns -mm 0.25 0.5 gray.png\nmap_Kd -mm 0.25 0.5 gray.png\n"
+    library += "newmtl c\nNs 500\nmap_Ns -mm 0.25 0.5 gray.png\n"
+    put(tmp_path, "a.mtl", library)
+    model = load_model(
+        put(tmp_path, "a.obj", f"mtllib a.mtl\n{SQUARE}" + "".join(f"usemtl {n}\nf 1 2 3\n" for n in "abc"))
+    )
+    assert model.ignored == {"-mm options": 1}
+    a, b, c = model.materials
+    scaled = 0.25 + 0.5 * gray / 255
+    assert len(a.textures) == len(maps)
+    for slot in a.textures.values():
+        assert np.abs(model.textures[slot.texture].pixels[..., 0] - 255 * scaled).max() <= 0.51
+    for material, exponent in ((b, 20), (c, 500)):
+        wanted = 255 * (2 / (scaled * exponent + 2)) ** 0.25
+        found = model.textures[material.textures["roughness"].texture].pixels[..., 0]
+        assert material.roughness == 1 and np.abs(found - wanted).max() <= 0.51
+
+
 def test_roughness_of_an_exponent_has_the_same_width():
     """Where cos^n of Blinn-Phong and the Beckmann distribution of that width have fallen to a half."""
     angle = np.linspace(0, 1, 200_001)

@@ -18,7 +18,7 @@ from renderer.flames.variations import figures as figures
 from renderer.flames.variations import recurrence as recurrence
 from renderer.flames.variations import tables
 from renderer.flames.variations import yeganeh as yeganeh
-from renderer.flames.variations.user_variations import check_user_file, read_user_file, user_files
+from renderer.flames.variations.user_variations import HEAD, KINDS, check_user_file, read_user_file, user_files
 from renderer.paths import SHADERS
 from renderer.records import dataclass, field, replace
 
@@ -26,16 +26,16 @@ FOLDER = SHADERS / "flames/variations"
 HEADER = SHADERS / "flames/variation.h"
 ORDER = SHADERS / "flames/variation_order.txt"
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
-# The texts are parsed by regular expressions: an item (variation.h lists the kinds) begins at the start of a line and
+# The texts are parsed by regular expressions: an item (of KINDS, or a helper) begins at the start of a line and
 # ends in a line `}`, `... }` or `;`. It must end before the next one begins: otherwise items without an end would make
 # a search take quadratic time.
-SAME_ITEM = r"(?!VARIATION|REPLACING|PRE\(|POST_3D|STAMP|PALETTE_STAMP|PIXEL_STAMP|ESCAPE|SOLID|DEVICE |CONSTANT )"
+SAME_ITEM = rf"(?!{HEAD}|DEVICE |CONSTANT )"
 LINES = rf"(?:{SAME_ITEM}[^\n]*\n)*?"
 # An item, such as `VARIATION(blob, low = 0, waves = 1 [0, 9]) {` and its lines up to `}`, or an `// Origin:` comment.
 # An item's body is `line` or `lines`, or it has none.
 ITEM_RE = re.compile(
-    r"^(?P<kind>VARIATION(?:_3D|_Z)?|REPLACING(?:_3D)?|PRE|POST_3D|(?:PALETTE_|PIXEL_)?STAMP|ESCAPE|SOLID)"
-    rf"\((?P<name>\w+)(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\)"
+    rf"^(?P<kind>{'|'.join(KINDS)})\((?P<name>\w+)"
+    rf"(?P<parameters>(?:,\s*\w+\s*=\s*{NUMBER}(?:\s*\[{NUMBER},\s*{NUMBER}\])?)*)\)"
     rf"(?:;| \{{(?: (?P<line>[^\n]*) \}}|\n(?P<lines>{LINES})\}}))\n|^// Origin: (?P<origin>[^\n]*)\n",
     re.MULTILINE | re.DOTALL,
 )

@@ -16,7 +16,12 @@ VARIABLE = "RAYFOLD_VARIATIONS"
 MAX_FILES = 256
 MAX_BYTES = 1 << 20  # limit of one file
 MAX_PARAMETERS = 64  # limit of one variation
-HEAD_RE = re.compile(r"^(?:VARIATION|REPLACING|PRE|POST|STAMP|P\w+_STAMP)\w*\((\w*)", re.MULTILINE)
+# The kinds of variations in a file; shaders/flames/variation.h describes them.
+KINDS = ("VARIATION", "VARIATION_3D", "VARIATION_Z", "REPLACING", "REPLACING_3D", "PRE", "POST_3D", "STAMP",
+         "PALETTE_STAMP", "PIXEL_STAMP", "ESCAPE", "SOLID")  # fmt: skip
+# The begin of a variation's head, `PRE(`; also of a misspelled one, `PRE_3D(`, which check_user_file() refuses.
+HEAD = rf"(?:{'|'.join(sorted({kind.partition('_')[0] for kind in KINDS}))})\w*\("
+HEAD_RE = re.compile(rf"^{HEAD}(\w*)", re.MULTILINE)
 
 
 def user_files() -> list[Path]:

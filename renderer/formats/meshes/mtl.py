@@ -35,12 +35,14 @@ BUMP_HEIGHT = 0.01  # height of white above black at -bm 1, in picture widths: t
 GLASS = (4, 6, 7, 9)  # values of illum that make glass
 NUMBERS = ("Ns", "Ni", "d", "Tr", "Pr", "Pm", "Ps", "Pc", "Pcr", "aniso", "anisor", "illum")
 COLORS = ("Kd", "Ks", "Ke", "Tf")
-SLOTS = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_color", "map_Ns": "roughness",
-         "map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha", "map_Ps": "sheen_color",
-         "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness", "map_Bump": "normal",
-         "norm": "normal"}  # fmt: skip  # slots of Material.textures by the statement that names a map
+# Slots of Material.textures by the statement that names a map. Scalar maps are read as one channel.
+COLOR_MAPS = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_color"}
+SCALAR_MAPS = {"map_Ns": "roughness", "map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha",
+               "map_Ps": "sheen_color", "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness"}  # fmt: skip
+SLOTS = COLOR_MAPS | SCALAR_MAPS | {"map_Bump": "normal", "norm": "normal"}
 MAPS = (*SLOTS, "map_aniso")
-# A map multiplies its field of Material: the factor by slot where the entry gives none.
+# A map multiplies its slot's field of Material. This factor, which leaves the map as it is, is the field's value in an
+# entry with the map but without the number: with map_Pr but without Pr.
 NEUTRAL = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
            "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip
 ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "map_norm": "norm", "map_Norm": "norm",
@@ -49,7 +51,8 @@ ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "
 # Statements and options without effect on a path traced picture: they are not counted as ignored.
 SILENT = ("Ka", "map_Ka", "sharpness", "map_aat", "name")
 SILENT_OPTIONS = ("-blendu", "-blendv", "-texres", "-type", "-colorspace")
-READ_OPTIONS = ("-s", "-o", "-bm", "-clamp", "-imfchan")  # by every map; -mm only by maps of one channel
+# Options that are read or, as -bm and -imfchan at colors, mean nothing at a map. -mm is read at SCALAR_MAPS alone.
+READ_OPTIONS = ("-s", "-o", "-bm", "-clamp", "-imfchan")
 OPTION_SIZES = {"-blendu": 1, "-blendv": 1, "-cc": 1, "-clamp": 1, "-mm": 2, "-o": 3, "-s": 3, "-t": 3, "-texres": 1,
                 "-bm": 1, "-imfchan": 1, "-boost": 1, "-type": 1, "-colorspace": 1}  # fmt: skip
 LIBRARIES, PICTURES = (".mtl",), (*IMAGE_SUFFIXES, ".tga", ".dds", ".exr", ".hdr", ".psd")  # some unreadable
@@ -258,22 +261,22 @@ class Library:
         """Adds the texture slots of the entry's maps to `material`."""
         slots: dict[str, TextureSlot | None] = {}
         for word, picture in entry.maps.items():
-            slot = SLOTS.get(word, "")
-            if not slot or (word == "map_Ns" and "Pr" in entry.numbers):
+            name = SLOTS.get(word, "")
+            if not name or (word == "map_Ns" and "Pr" in entry.numbers):
                 self.ignored[f"{word} materials"] += 1
-            elif slot == "normal":
-                slots[slot] = self._normal_slot(picture, word)
-            elif word == "map_Ns":
-                slots[slot] = self._slot(picture, word, lambda p: _roughness_pixels(p, exponent))
-                material = replace(material, roughness=1.0)
-            elif word in ("map_Kd", "map_Ke", "map_Ks"):
-                slots[slot] = self._slot(picture, word, lambda pixels: pixels)
+            elif name == "normal":
+                slots[name] = self._normal_slot(picture, word)
+            elif word in COLOR_MAPS:
+                slots[name] = self._slot(picture, word, lambda pixels: pixels)
             else:
-                slots[slot] = self._slot(picture, word, partial(_scalar_pixels, picture=picture, word=word))
-                if slot in NEUTRAL and word[4:] not in entry.numbers:  # Pr of map_Pr
-                    factor: dict[str, Any] = {slot: NEUTRAL[slot]}
+                kind = f"{word} {exponent}" if word == "map_Ns" else word
+                make = partial(_scalar_pixels, picture=picture, word=word, exponent=exponent)
+                slots[name] = self._slot(picture, kind, make)
+                # Pr scales map_Pr; but Ns, as `exponent`, is in the pixels of map_Ns already.
+                if name in NEUTRAL and (word == "map_Ns" or word[4:] not in entry.numbers):
+                    factor: dict[str, Any] = {name: NEUTRAL[name]}
                     material = replace(material, **factor)
-        return replace(material, textures={word: slot for word, slot in slots.items() if slot})
+        return replace(material, textures={name: slot for name, slot in slots.items() if slot})
 
     def _normal_slot(self, picture: Map, word: str) -> TextureSlot | None:
         """The slot of a normal map; a gray picture is taken as a height map and converted to normals."""
@@ -291,12 +294,12 @@ class Library:
     def _slot(self, picture: Map, kind: str, make: Callable[[np.ndarray], np.ndarray]) -> TextureSlot | None:
         """The slot of a map whose pixels make(pixels) converts; None if its picture cannot be read.
 
-        `kind` names the conversion: the map's keyword, with what else it depends on. Maps of equal picture, conversion
+        `kind` names the conversion: the map's keyword, then what else it depends on. Maps of equal picture, conversion
         and options share a texture.
         """
         pixels = self._read(picture.name)
         for option in picture.options:
-            is_scale_read = option == "-mm" and kind in ("map_Pr", "map_Pm", "map_d", "map_Tr")
+            is_scale_read = option == "-mm" and kind.split()[0] in SCALAR_MAPS
             if option not in (*SILENT_OPTIONS, *READ_OPTIONS) and not is_scale_read:
                 self.ignored[f"{option} options"] += 1
         if pixels is None:
@@ -344,16 +347,11 @@ def _clipped(color: tuple[float, ...]) -> tuple[float, float, float]:
     return r, g, b
 
 
-def _roughness_pixels(pixels: np.ndarray, exponent: float) -> np.ndarray:
-    """Converts an exponent map to roughness; the exponent is the first channel (0 to 1) times `exponent`."""
-    return replicated(np.rint(255 * roughness_from_exponent(pixels[..., 0] / 255.0 * exponent)).astype("u1"))
-
-
-def _scalar_pixels(pixels: np.ndarray, picture: Map, word: str) -> np.ndarray:
+def _scalar_pixels(pixels: np.ndarray, picture: Map, word: str, exponent: float) -> np.ndarray:
     """Extracts one channel of a map, scaled by the gain and base of -mm, replicated to four channels.
 
     The channel is the one of -imfchan; else luminance ("l"), or for opacity the matte channel ("m", alpha) unless the
-    image is opaque. The transparency of map_Tr is inverted to opacity.
+    image is opaque. The transparency of map_Tr is inverted to opacity. map_Ns, times `exponent`, becomes roughness.
     """
     is_opacity = word in ("map_d", "map_Tr") and not (pixels[..., 3] == 255).all()
     channel = (picture.options.get("-imfchan") or ["m" if is_opacity else "l"])[0]
@@ -362,4 +360,8 @@ def _scalar_pixels(pixels: np.ndarray, picture: Map, word: str) -> np.ndarray:
         values = pixels[..., :3] @ LUMINANCE
     base, gain = picture.number("-mm", 0, 0.0), picture.number("-mm", 1, 1.0)
     values = np.clip(values * gain + 255 * base, 0, 255)
-    return replicated(np.rint(255 - values if word == "map_Tr" else values).astype("u1"))
+    if word == "map_Tr":
+        values = 255 - values
+    elif word == "map_Ns":
+        values = 255 * roughness_from_exponent(values / 255 * exponent)
+    return replicated(np.rint(values).astype("u1"))

@@ -53,6 +53,11 @@ def test_draws_of_helpers_are_counted(user_file):
     assert user_file(helper + body)["noisy_twice"].random_count == 10
 
 
+def test_a_file_may_have_only_a_solid(user_file):
+    ball = user_file("SOLID(half_ball) { return u * u + v * v + w * w < 0.25f && p.y > 0.0f; }\n")["half_ball"]
+    assert ball.is_user_defined and ball.in_space and ball.hides
+
+
 def test_variations_outside_the_order_follow_by_name(user_file, tmp_path, monkeypatch):
     order = tmp_path / "order.txt"
     order.write_text("swirl linear")
@@ -78,6 +83,8 @@ def test_a_palette_stamp_of_the_users_takes_the_palette(device, user_file):
         ("", "has no variation"),
         (BILLOW.replace("billow", "linear"), "'linear'; that name is taken"),
         (BILLOW.replace("billow", "post_x"), "'post_x'; that name is taken"),
+        (BILLOW + "SOLID(linear) { return u > v; }\n", "mine.h:5: a variation cannot be called 'linear'"),
+        ("ESCAPE(" + BILLOW.partition("(")[2].replace("2,", "two,"), "mine.h:1: variation 'billow' is not of the form"),
         (BILLOW.replace("= 2", "= two"), "mine.h:2: variation 'billow' is not of the form"),
         ("#include <stdio.h>\n" + BILLOW, "mine.h:1: preprocessor lines are not allowed"),
     ],
