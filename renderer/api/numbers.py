@@ -67,7 +67,7 @@ def sum(
             known = "Arrow tables and .parquet files have them"
             raise UserError(f"{option} is {given!r}; {kind} has no named columns: {known}")
     if paths:
-        from renderer.numerics.sums.command import SumRequest, sum_files  # with farms, which arrays do not need
+        from renderer.numerics.sums.command import SumRequest, sum_files  # imports Dask, which arrays do not need
 
         value: int | float | complex = sum_files(SumRequest(paths, mode, devices=(device,)))["value"]
         return value
@@ -88,7 +88,7 @@ def _column_sum(table: Any, device: str, column: str | None, by: str | None) -> 
         else:
             batches, name = columns_of(table, column)
             total = batches_total(devices, batches, name) if by is None else grouped_sums(batches, name, by)
-    return total_value(total) if by is None else total[0]
+    return total_value(total) if by is None else total[0]  # by `by`: (the dict, its counts)
 
 
 def solve(
@@ -112,8 +112,9 @@ def solve(
     host's cores where there is none.
 
     With `certified` the result is (x, radius): the exact solution lies within the proven radius of every component.
-    `progress` is called before the proof, and with the rows proven and all rows while it takes n solutions; a proof by
-    one factorization, for most matrices, calls it no more. It cancels by returning False.
+    `progress` is called as progress(rows proven, all rows), first before the proof. Most matrices are proven by one
+    more factorization, without another call; the proof for the others takes n solutions, and calls it on the way.
+    It cancels by returning False.
     `trans` "T" and "C" solve with the transposed and the conjugate transposed matrix.
     `extended` computes in twice the precision of float64, for conditions up to 1e30, on the host and slowly.
     With `report` a table follows x (and radius): `forward_bounds`, the bound of the relative error of each right-hand
@@ -133,13 +134,15 @@ def solve(
     band = _band(matrix, kl, ku)
     given = _right_hand_side(rhs, band.ab.shape[1])
     devices = solving_devices(None if device is None else [device])
+    # The equivalent real system, of order 2 n for a complex matrix; None if all numbers are real. The transpose of the
+    # real form is A^H; to solve with A^T, "T", it conjugates b and x.
     form = real_form(band, given, trans == "T")
     real, b = (form.band, form.right_hand_side(given)) if form else (band, given)
     is_complex = form is not None and form.is_matrix
     with Progress(1, f"solving {band.ab.shape[1]} unknowns{' in twice the precision' if extended else ''}"):
         system = System(real, trans != "N", devices, in_double=certified or extended, is_complex_form=is_complex)
         if system.lu.info:
-            raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))
+            raise SingularMatrix((system.lu.info - 1) // (2 if is_complex else 1))  # the column in the given matrix
         y, refined = system.solve(b, extended)
     x, error = form.solution(y, refined.error) if form else (y, refined.error)
     bounds = relative_bounds(x, error)
@@ -205,4 +208,4 @@ def _band(matrix: Any, kl: int | None, ku: int | None) -> matrices.Band:
         hint = " (matrix.T?)" if array.shape[1] == (kl or 0) + (ku or 0) + 1 else ""
         raise UserError(f"matrix is {array.shape} with kl = {kl} and ku = {ku}; {wanted}{hint}")
     kl, ku = int(kl), int(ku)
-    return matrices.Band(array if array.dtype.kind in "fc" else array.astype("f8"), kl, ku, (kl, ku))
+    return matrices.Band(array if array.dtype.kind in "fc" else array.astype("f8"), kl, ku, natural=(kl, ku))

@@ -76,12 +76,12 @@ def _complete(args: argparse.Namespace) -> None:
         raise UserError(f"bench {args.action} {script}: is no case; {line}, by this program's plugin of pytest")
     if "repo" in args and args.repo is None:
         here = resolve(Path.cwd())
-        foreign = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), ROOT)
-        if not program and foreign != ROOT and not getattr(args, "cases", None) and not getattr(args, "case", None):
+        repository = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), ROOT)
+        if not program and repository != ROOT and not getattr(args, "cases", None) and not getattr(args, "case", None):
             action = "ab --base REF" if args.action in ("list", "run") else args.action
             known = f'bench {action} --command "python work.py" times its command'
-            known += f", --repo {foreign} takes its cases, --repo {ROOT} this program's"
-            raise UserError(f"bench {args.action}: {foreign} is another repository: {known}")
+            known += f", --repo {repository} takes its cases, --repo {ROOT} this program's"
+            raise UserError(f"bench {args.action}: {repository} is another repository: {known}")
         args.repo = here if program else ROOT
     if "repo" in args and not program and not any((args.repo / name).is_dir() for name in ("scenes", "tests/fps")):
         raise UserError(

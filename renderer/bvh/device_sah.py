@@ -1,8 +1,8 @@
 """Binned SAH on a device (I. Wald 2007): builds trees of the same cost as host_sah.py, level by level from the root.
 
 On CPUs one thread splits a range, on GPUs all threads split all ranges of a level. shaders/bvh/build_sah.cu splits
-ranges of primitives down to single ones. compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and
-writes nodes and primitives depth first. build.py calls build_device_sah().
+ranges of primitives down to single ones; its head describes the buffers. compact_bvh2.cu then refits the boxes, joins
+small subtrees into leaves and writes nodes and primitives depth first. build.py calls build_device_sah().
 """
 
 from collections.abc import Callable
@@ -18,13 +18,14 @@ from renderer.gpu.device import Kernel
 GROUP = 128
 TILE = GROUP * 16  # primitives that a group scans
 SMALL_RANGE = 16  # largest range, in primitives, that one thread splits down to the leaves
-MEDIUM_RANGE = 1 << 14  # largest range, on CPUs, that one group splits to single primitives
+MEDIUM_RANGE = 1 << 14  # largest range, on CPUs, that one work-item splits down to the leaves
 MEDIAN_FROM_LEVEL = 30  # first level whose ranges are split at the median, so that few BVHs exceed MAX_DEPTH
 MAX_DEPTH = 62  # levels of a BVH; the traversal stack has two entries more
 RANGE = 8  # words of struct Range in build_sah.cu
-MAX_LARGE_LEVELS = 64  # levels with ranges above MEDIUM_RANGE: MEDIAN_FROM_LEVEL, then halves of at most 2^32
+MAX_LARGE_LEVELS = 64  # levels with ranges above MEDIUM_RANGE: 30 by SAH; then 18 halvings of 2^32 reach MEDIUM_RANGE
 BIN_WORDS = 3 * 16 * 7  # words of a range's bins: 3 axes, 16 bins, a box of 6 words and a count
-# Words of `counts`: ranges of this level, of the next (CPUs: of all levels so far), ranges for split_rest, root's node.
+# Words of `counts`: ranges of this level, ranges of the next level (CPUs: of all levels so far), ranges for split_rest,
+# and the index of the root's node before it is swapped with node 0.
 THIS_LEVEL, NEXT_LEVEL = 0, 1
 BUILD_FILE, COMPACT_FILE = "bvh/build_sah.cu", "bvh/compact_bvh2.cu"
 CONSTANTS = {"STRICT": 1, "SMALL_RANGE": SMALL_RANGE, "MEDIUM_RANGE": MEDIUM_RANGE,
@@ -37,6 +38,7 @@ def build_device_sah(
 ) -> tuple[Bvh2 | None, Buffer]:
     """Builds a BVH over primitives (count, 12), count >= 2; None instead of the BVH if it is deeper than MAX_DEPTH.
 
+    A primitive is the 12 words of shaders/bvh/geometry.h; word 3 is its id.
     Also returns the primitives in the order of the leaves. upload() returns a buffer of the primitives in any order,
     which is freed as soon as they are sorted. `boxes` (count, 8) are presplit references' boxes; None for the boxes of
     the primitives.
@@ -103,7 +105,10 @@ def compile_ahead(device: Device) -> None:
 def _split_serially(
     device: Device, kernel: KernelOf, start: Callable[..., None], count: int, boxes: Buffer, nodes: Buffer
 ) -> Buffer:
-    """Splits on a CPU: a thread splits a large range, and finishes one of at most MEDIUM_RANGE primitives."""
+    """Splits on a CPU: a work-item splits a large range, and finishes one of at most MEDIUM_RANGE primitives.
+
+    A work-item is launched as a group of GROUP threads, of which CPUs run one.
+    """
     order, spare = (device.buffer(count, "u4") for _ in range(2))
     is_large = count > MEDIUM_RANGE
     # Each level has at most count // (MEDIUM_RANGE + 1) large ranges; each of these leaves at most two for `rest`.
@@ -143,7 +148,7 @@ def _split_levels(
         force_median = int(level >= MEDIAN_FROM_LEVEL)
         kernel("choose_planes")(range_count, bins, force_median, *ranges, rest, counts, nodes)
         kernel("count_lefts")(tiles * GROUP, *state, ranges[0], lefts, sums)
-        kernel("scan_tiles")(GROUP, sums, tiles, counts)
+        kernel("scan_tiles")(GROUP, sums, tiles, counts)  # also makes the next level the current one in `counts`
         kernel("partition_ranges")(count, *state, ranges[0], lefts, sums, orders[1], owners[1])
         orders, owners, ranges, level = orders[::-1], owners[::-1], ranges[::-1], level + 1
         range_count = int(counts.read()[THIS_LEVEL])

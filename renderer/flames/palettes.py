@@ -105,17 +105,17 @@ def flam3_palettes() -> dict[int, np.ndarray]:
 
 
 def _read_palettes(path: str) -> dict[int, np.ndarray]:
-    """The palettes of flam3's file, by number; InputError if it is damaged."""
+    """The palettes of 256 entries of flam3's file, by number; InputError if a number or digits are none."""
     palettes = {}
     for element in parse_xml(read_file(path, MAX_FILE_BYTES), path).iter("palette"):
         number = parse_whole(element.get("number", ""), 0, 1 << 30)
+        if number is None:
+            shown = format_value(element.get("number"))
+            raise InputError(f"{path}: a palette has the number {shown}; it must be a whole number")
         try:
             data = bytes.fromhex("".join(element.get("data", "").split()))
         except ValueError as error:
             raise InputError(f"{path}: palette {number}: its data are not hexadecimal digits") from error
-        if number is None:
-            shown = format_value(element.get("number"))
-            raise InputError(f"{path}: a palette has the number {shown}; it must be a whole number")
         if len(data) == 1024:  # 256 entries of the bytes 0, red, green, blue
             palettes[number] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
     return palettes

@@ -91,13 +91,15 @@ def stencil_picture(live: np.ndarray, occupancy: np.ndarray) -> np.ndarray:
 
 
 def channel_picture(name: str, linear: np.ndarray) -> StepPicture:
-    """Shows one of CHANNELS of linear pixels (height, width, 3 or 4) in false color, by the logarithm of the value.
+    """Shows one of CHANNELS, luminance or a color, of linear pixels (height, width, 3 or 4) in false color.
+
+    The color depends on the logarithm of the value.
 
     The scale spans the middle 99.8 % of the positive values, and at most MAX_STOPS. Values of 0 and below have the
     lowest color.
     """
     pixels = np.asarray(linear, "f4")[..., :3]
-    values = pixels @ LUMINANCE.astype("f4") if name == "luminance" else pixels[..., CHANNELS.index(name) - 1]
+    values = pixels @ LUMINANCE.astype("f4") if name == "luminance" else pixels[..., CHANNELS[1:].index(name)]
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(v) for v in np.quantile(positive, (0.001, 0.999))) if positive.size else (0.5, 1.0)
     low = max(low, high * 2.0**-MAX_STOPS)
@@ -105,14 +107,14 @@ def channel_picture(name: str, linear: np.ndarray) -> StepPicture:
     with np.errstate(divide="ignore", invalid="ignore"):
         stops = np.log2(np.where(values <= 0, 0.0, values))
     meaning = f"{name} of the linear picture, from {low:.4g} to {high:.4g}"
-    return StepPicture(false_color(stops, np.log2(low), np.log2(high)), values, meaning, Legend(low, high, "", True))
+    return StepPicture(false_color(stops, np.log2(low), np.log2(high)), values, meaning, Legend(low, high, is_log=True))
 
 
 def layer_picture(name: str, values: np.ndarray) -> StepPicture:
     """Shows a layer (height, width) or (height, width, 3) as a picture.
 
-    Normals are mapped from -1..1 to 0..255; each id has a color; other colors are unchanged. Numbers are in false color
-    between the least and the greatest finite value.
+    Normals are mapped from -1..1 to 0..255; each id has a color; other colors, which are linear, are clipped to 0..1
+    and converted to sRGB. Numbers are in false color between the least and the greatest finite value.
     """
     values = np.asarray(values)
     if name == "id":
@@ -139,11 +141,14 @@ def _numbers(values: np.ndarray, shown: np.ndarray, is_log: bool, prefix: str) -
     scale = np.log10 if is_log else np.asarray
     pixels = false_color(scale(shown), float(scale(low)), float(scale(high)))
     meaning = f"{prefix}{low:.4g} (blue) to {high:.4g} (yellow)"
-    return StepPicture(pixels, values, meaning, Legend(low, max(high, low * 1.001 if is_log else low), "", is_log))
+    return StepPicture(pixels, values, meaning, Legend(low, max(high, low * 1.001 if is_log else low), is_log=is_log))
 
 
 def id_colors(ids: np.ndarray) -> np.ndarray:
-    """Returns a color for each number; 0 is black. Numbers are hashed (T. Wang's mix), so that neighbors differ."""
+    """Returns a color for each number; 0 is black.
+
+    Numbers are hashed, so that neighbors differ, with the multipliers of C. Wellons' lowbias32 (2018).
+    """
     x = np.asarray(ids).astype("u4")
     with np.errstate(over="ignore"):
         for multiplier in (0x7FEB352D, 0x846CA68B):

@@ -148,8 +148,9 @@ def _groups(table: Json, settings: PictureSettings, path: Path) -> dict[str, tup
     lists = [(key, items) for key, items in vars(settings).items() if groups and isinstance(items, tuple)]
     free = {f"{key}[{k}]" for key, items in lists for k, item in enumerate(items) if is_dataclass(item)}
     for name, members in groups.items():
-        for member in members if isinstance(members, list) and members else [members]:  # what is no list is refused
-            if not isinstance(members, list) or not isinstance(member, str) or member not in free:
+        is_list = isinstance(members, list) and bool(members)
+        for member in members if is_list else [members]:
+            if not is_list or not isinstance(member, str) or member not in free:
                 allowed = 'it must be a list of items, such as "spheres[0]", each in one group'
                 raise InputError(f"{path}: groups: {name} has {format_value(member)}; {allowed}")
             free.remove(member)

@@ -72,11 +72,13 @@ def apply(args: argparse.Namespace) -> None:
                 refuse_links(str(text))
                 refuse_links(str(text).partition("=")[2])  # the path of NAME=PATH
     Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
+    # With --farm workers draw: export refuses --time-limit then; verify's has a default, which is for this machine.
     limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
     shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))  # of export and verify, which draw
+    # Only the process of a command line may fork (run_process() of cli.py); a caller of main() goes on in its own one.
     if Supervision.allowed and (Limits.memory or limit or _may_hold_shader(Path(shows))):
-        seconds, grace = UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf, GRACE_SECONDS if shows else 0.0
-        _watch(Limits.memory or math.inf, seconds, limit or math.inf, grace)
+        seconds = UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf
+        _watch(Limits.memory or math.inf, seconds, limit or math.inf, GRACE_SECONDS if shows else 0.0)
 
 
 def _may_hold_shader(path: Path) -> bool:
@@ -137,8 +139,9 @@ def _watch(most: float, seconds: float, limit: float, grace: float) -> None:
     `most` covers the child and all processes that it starts. The child is also killed if its drawing has not ended
     `grace` seconds after `limit`: a drawing ends in time by itself unless a pass is endless; a program does not.
 
-    This process is looked at every WATCH_SECONDS for signals too, and passes them on. macOS has no sigtimedwait(), by
-    which sent_signal() asks; there a handler passes them on.
+    Every WATCH_SECONDS this process also asks for signals that another process sent it, and passes them to the child.
+    Signals of the terminal reach the child by themselves. macOS has no sigtimedwait(), by which sent_signal() asks;
+    there a handler passes on all signals but SIGINT, which a terminal sends.
     """
     Limits.doing = mmap.mmap(-1, 1)
     Limits.doing[0] = DRAWING  # until the first picture is drawn

@@ -36,7 +36,7 @@ def add_view_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--new", action="store_true", help="begin with an empty scene, to be edited by hand")
     parser.add_argument(
         "--restore", type=session_number, nargs="?", const=1, metavar="N|list",
-        help="restore the panels of the last session, but of a crash with edits first; the Nth that `list` shows",
+        help="restore the Nth session that `list` shows, by default the first: a crash with edits, else the newest",
     )  # fmt: skip
     parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
@@ -51,7 +51,7 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def session_number(text: str) -> int:
-    """Parses what --restore takes: the number of a kept session from 1, the newest; 0 for "list"."""
+    """Parses what --restore takes: the number of a kept session, from 1, as list_sessions() prints it; 0 for "list"."""
     try:
         return 0 if text == "list" else arguments.positive(text)
     except argparse.ArgumentTypeError as error:
@@ -61,7 +61,10 @@ def session_number(text: str) -> int:
 
 
 def list_sessions() -> int:
-    """Prints a line for each kept session, the newest first: number, time, titles, and if it was edited or crashed."""
+    """Prints a line for each kept session: number, time, titles, and if it was edited or crashed.
+
+    Crashed sessions with edits come first, then the others, each the newest first.
+    """
     from renderer.window.state.session import default_path, kept_sessions
 
     kept = kept_sessions(default_path())
@@ -154,7 +157,8 @@ def run_serve(args: argparse.Namespace) -> int:
 def open_app(session: "Session", gpu: "DeviceContext", device: str = "auto", restores: bool = False) -> "AppState":
     """The state of a window that saves its session to the user's file.
 
-    Shows a card about a crash with edits or a crash of the last window, unless the window `restores` a session already.
+    Unless it `restores` a session already, it shows a card that offers the first of kept_sessions(), if that session
+    crashed and the user has not answered yet.
     """
     from renderer.window.state.app_state import AppState
     from renderer.window.state.session import answer, claim_session, default_path, kept_sessions
@@ -178,7 +182,7 @@ def requested_session(
 ) -> "Session":
     """Returns the session that the command line asks for: a kept one, an empty scene, panels of the inputs, the demo.
 
-    `restored` is the number of a kept session from 1, the newest. `animation` plays in all panels.
+    `restored` is the number of a kept session, from 1, as list_sessions() prints it. `animation` plays in all panels.
     """
     from renderer.pictures import picture_class
     from renderer.window.document.creation import new_scene

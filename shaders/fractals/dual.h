@@ -1,4 +1,5 @@
-// Complex numbers with their derivative by the pixel's c, for formulas that renderer/fractals/formula.py compiles.
+// Complex numbers with their derivative by the pixel's c, for formulas that renderer/fractals/formula.py compiles. After
+// dual_conj(), which is not complex differentiable, d is the derivative in the direction of the real axis of c.
 #include "fractals/wide.h"
 
 typedef struct {

@@ -16,7 +16,7 @@ DEVICE float3 sample_level_irradiance(const LaunchParams params, float3 from, fl
     float choice = get_1d(sampler, dimension), u1 = get_1d(sampler, dimension + 4u);
     float u2 = get_1d(sampler, dimension + 5u);
     for (int sun = 0; sun < params.sun_count; sun++) {
-        GLOBAL const float4 *row = lights + params.non_area_lights + 3 * sun;  // part 3 of lights/light_rows.h
+        GLOBAL const float4 *row = lights + params.non_area_lights + 3 * sun;  // part 5 of lights/light_rows.h
         float end = row[2].x, probability = end - begin;
         begin = end;
         if (choice >= end) continue;

@@ -180,7 +180,7 @@ map_Kd gone.png
 
 
 def test_mtl_scalar_maps_read_their_options(tmp_path):
-    """-mm BASE GAIN changes every scalar map and no color; an exponent map becomes roughness for the Ns of its entry."""
+    """-mm BASE GAIN changes every scalar map, no color; an exponent map becomes roughness for the Ns of its entry."""
     gray = np.array([[0, 64], [128, 255]])
     picture(tmp_path, "gray.png", np.repeat(gray[..., None], 3, 2))
     maps = ("map_Pr", "map_Pm", "map_Ps", "map_Pc", "map_Pcr", "map_d")

@@ -7,11 +7,11 @@ from renderer.paths import ASSETS
 from renderer.system.files import read_toml
 
 MAX_COMPARED_CHARS = 40  # longest name that is compared: the time is quadratic in its length
-TEXTS = read_toml(ASSETS / "tables" / "hints.toml")
+TEXTS = read_toml(ASSETS / "tables" / "hints.toml")  # its comments say where each table's hint is shown
 SIGNS: dict[str, str] = TEXTS["signs"]
 # By a token, then by what is expected where it stands.
 UNEXPECTED: dict[str, dict[str, str]] = TEXTS["unexpected"]
-USAGE: dict[str, str] = TEXTS["usage"]
+USAGE: dict[str, str] = TEXTS["usage"]  # how built-in functions are called, by name; for checker/node_builder.py
 QUOTES = "“”„‟‘’"
 OTHER_SIGNS: dict[str, str] = TEXTS["characters"]
 
@@ -21,6 +21,7 @@ def _by_word(table: dict[str, str]) -> dict[str, str]:
     return {word: hint for words, hint in table.items() for word in words.split()}
 
 
+# Hints by a wrong word in a program, and by a wrong member after a dot (lowering/expressions.py).
 WORDS, MEMBERS = _by_word(TEXTS["words"]), _by_word(TEXTS["members"])
 
 

@@ -200,7 +200,8 @@ class Transposer:
     def element_key(self, use: FunctionRead, targets: Context) -> ir.Node:
         """The row-major position of the element that is read; -1 where the read contributes nothing.
 
-        The key reads the element as the program does, so that an index outside of the domain is an error.
+        Without border modes the key reads the element as the program does, so that an index outside of the domain is an
+        error. A program's read has a border mode in all dimensions or in none (lowering/functions.py).
         """
         indices, inside = [], use.guard
         for index, target, border in zip(use.read.inputs[1:], targets, use.read.attribute.borders, strict=True):
@@ -234,7 +235,7 @@ class Transposer:
         value = self.algebra.where(use.guard, use.value)
         if not rest:
             return value
-        new, (value,) = renamed(self.dag, (value,), rest, reduced=True)
+        new, (value,) = renamed(self.dag, (value,), rest, reduced=True)  # variables that a reduction binds
         return self.sum_over(new, value)
 
     def sum_over(self, variables: Iterable[ir.BoundVariable], value: ir.Node) -> ir.Node:
@@ -246,7 +247,10 @@ class Transposer:
         return self.algebra.times(value, count)
 
     def clamped(self, nodes: Nodes) -> Nodes:
-        """Nodes whose reads at variable indices are clamped to the domain; a mask around the nodes drops the values."""
+        """Nodes whose reads at variable indices are clamped to the domain; a mask around the nodes drops the values.
+
+        A function with free variables is computed where it is read: the reads in its body are clamped instead.
+        """
 
         def change(node: ir.Node, inputs: Nodes) -> ir.Node:
             attribute = None
@@ -319,7 +323,8 @@ class Inversion:
     def narrow(self, form: Affine) -> None:
         """Narrows the range of each context variable of a form to the values for which the form can be at least 0.
 
-        The sum then visits few of the points that the condition excludes.
+        The sum then visits few of the points that the condition excludes. The range is set in place: the variables are
+        the fresh ones of `renamed`, which only this inversion has, and dicts find them by identity.
         """
         for variable, coefficient in self.context_terms(form):
             others = value_bounds(form.without(variable))

@@ -244,6 +244,8 @@ class Function:
             tensor = import_tensor(value)
         except BufferError as error:
             raise ArgumentError(f"{name}: {error}") from None
+        # A tensor with the memory of the last call's becomes the same Array: RecordedCall.repeat() then need not set
+        # the buffers of its launches anew. The buffer keeps the new object alive, which now owns the memory.
         known = self._borrowed_last.get(name)
         if known is not None and (tensor.pointer, tensor.shape, tensor.dtype) == known[:3]:
             representation = known[3].representation
@@ -308,7 +310,7 @@ class Function:
                 return result
         recorded = RecordedCall(recording, values, bound, result)
         if recorded.is_possible:
-            if len(self._recorded) >= MAX_RECORDINGS:
+            if len(self._recorded) >= MAX_RECORDINGS:  # drop the oldest, whose launches may still use its buffers
                 target.device.finish()  # type: ignore[attr-defined]  # a DeviceTarget, as it was recorded
                 self._recorded.pop(next(iter(self._recorded)))
             self._recorded[key] = recorded

@@ -27,8 +27,10 @@ class Accumulator:
     `types`; then, where they apply, the compared value (argmin, argmax), the rounding errors (compensated sums), and a
     flag that is 1 once an element was combined (reductions without a start value: argmin, argmax, user functions).
     `partial_types` are the types of all of them. A strict sum is added in blocks of BLOCK elements (strict_order.py):
-    `levels` names a variable for the unfinished block of each level, from the lowest, which is the state; it is empty
-    if one level suffices. `poison` names the variable of the reduction's poison; `may_poison` is False if it stays 0.
+    `levels` names a variable for the unfinished block of each level, from the lowest, which is the state. It is empty
+    if one level suffices, and before start(). A kernel that adds partial results of a strict sum in blocks calls
+    start(), so that combine() counts them as elements; other kernels that combine partial results do not. `poison`
+    names the variable of the reduction's poison; `may_poison` is False if it stays 0.
     """
 
     def __init__(self, emitter: ExpressionEmitter, node: Node, chunk: int | None = None) -> None:
@@ -78,7 +80,9 @@ class Accumulator:
             self.levels, self.count = [*self.state, *upper], e.declare(e.lines, "int", "0", "count", constant=False)
         self.may_poison = poison is not None
         self.poison = e.declare(e.lines, "int", poison or "0", "poison", constant=False)
-        for check in tested_ends(self.node).checks:  # they fail or pass for all elements alike: not in the loop
+        # Range checks of ends that arrays hold, as in `sum(a(k), k : p(i)..p(i + 1))`: they pass or fail alike for all
+        # elements, so they are not in the loop.
+        for check in tested_ends(self.node).checks:
             self.add_poison(e.take_poison(check))
 
     def add_poison(self, poison: str | None) -> None:

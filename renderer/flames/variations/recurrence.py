@@ -72,7 +72,8 @@ def function_values(values: Values) -> np.ndarray:
 def pairs(values: Values, texts: Texts) -> np.ndarray:
     """Builds the table of near pairs: ordered pairs of times whose values differ by less than the tolerance.
 
-    Head: n, the number of times, and the number of near pairs / n². Then row k holds four numbers: near pairs of the
+    Head: n, the number of times, and the number of near pairs / n², the probability with which a point's color changes
+    (shaders/flames/variations/figures.h). Then row k holds four numbers: near pairs of the
     times 0 to k / all near pairs; the first and the last rank + 1 of the partners of time k; the time of rank k. A
     rank is a position in the order of the values. The variation draws a near pair uniformly: a time by the first
     column, a partner's rank by the next two. JWildfire draws any pair and keeps the last near one, which has the same

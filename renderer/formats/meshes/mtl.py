@@ -43,8 +43,8 @@ SLOTS = COLOR_MAPS | SCALAR_MAPS | {"map_Bump": "normal", "norm": "normal"}
 MAPS = (*SLOTS, "map_aniso")
 # A map multiplies its slot's field of Material. This factor, which leaves the map as it is, is the field's value in an
 # entry with the map but without the number: with map_Pr but without Pr.
-NEUTRAL = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
-           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip
+NEUTRAL: dict[str, Any] = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
+                           "sheen_color": (1.0, 1.0, 1.0)}  # fmt: skip
 ALIASES = {"bump": "map_Bump", "map_bump": "map_Bump", "map_opacity": "map_d", "map_norm": "norm", "map_Norm": "norm",
            "map_Kn": "norm", "map_ke": "map_Ke", "map_kd": "map_Kd", "map_ks": "map_Ks", "map_ns": "map_Ns",
            "map_D": "map_d", "Ts": "Tf"}  # fmt: skip
@@ -274,8 +274,7 @@ class Library:
                 slots[name] = self._slot(picture, kind, make)
                 # Pr scales map_Pr; but Ns, as `exponent`, is in the pixels of map_Ns already.
                 if name in NEUTRAL and (word == "map_Ns" or word[4:] not in entry.numbers):
-                    factor: dict[str, Any] = {name: NEUTRAL[name]}
-                    material = replace(material, **factor)
+                    material = replace(material, **{name: NEUTRAL[name]})
         return replace(material, textures={name: slot for name, slot in slots.items() if slot})
 
     def _normal_slot(self, picture: Map, word: str) -> TextureSlot | None:
@@ -363,5 +362,5 @@ def _scalar_pixels(pixels: np.ndarray, picture: Map, word: str, exponent: float)
     if word == "map_Tr":
         values = 255 - values
     elif word == "map_Ns":
-        values = 255 * roughness_from_exponent(values / 255 * exponent)
+        values = 255 * np.asarray(roughness_from_exponent(values / 255 * exponent))
     return replicated(np.rint(values).astype("u1"))

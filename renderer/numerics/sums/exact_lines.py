@@ -23,8 +23,8 @@ CPU_GROUP = 16
 class Operand(NamedTuple):
     """An array in the memory of a device.
 
-    `shape` lists the axes in the order of memory; `axes` are their numbers in the `given` array, or () if both orders
-    are the same.
+    `shape` lists the axes in the order of memory, the slowest first; `axes` are their numbers in the `given` array:
+    (1, 0) for a transposed matrix, whose columns follow one another in memory; () if both orders are the same.
     """
 
     buffer: Buffer
@@ -81,9 +81,13 @@ def reduce_lines(
 
     `shape` is (rows, columns, length). `kind` is "sum" of a, "product" (the dot product of a and b) or "variance" of a
     around `centers` (rows, columns), any numbers near the means. The sum is divided by `divisor`.
+
+    With the Strides s of a, line (i, j) has the terms a[i s.row + j s.column + k s.step]. A product multiplies them by
+    b[j t.column + k t.step], with the Strides t of b, whose row is not used: b is a matrix of `columns` columns.
     """
     rows, columns, length = shape
-    lines, (left, strides), other = rows * columns, a, b or a  # without b the kernel reads only a
+    lines, (left, left_strides) = rows * columns, a
+    right, right_strides = b or a  # without b the kernel reads only a
     team = team_size(device, lines, length)
     is_cpu = device.properties.scalar_threads
     element = "float" if left.buffer.dtype == np.float32 else "double"
@@ -92,8 +96,8 @@ def reduce_lines(
     center_buffer = out  # any buffer: only variances read centers
     if centers is not None:
         center_buffer = device.buffer(lines, "f8").write(np.ascontiguousarray(centers, "f8").ravel())
-    sizes = [np.uint64(n) for n in (lines, columns, length, *strides, other[1].column, other[1].step)]
-    kernel(lines * team, left.buffer, other[0].buffer, center_buffer, out, doubts, *sizes, np.float64(divisor))
+    sizes = [np.uint64(n) for n in (lines, columns, length, *left_strides, right_strides.column, right_strides.step)]
+    kernel(lines * team, left.buffer, right.buffer, center_buffer, out, doubts, *sizes, np.float64(divisor))
     return out.read().reshape(rows, columns), doubts.read().reshape(rows, columns) != 0
 
 

@@ -67,16 +67,8 @@ class LightSampler:
     `environment` is the distribution of the environment map or None. Of the constructor's arguments, `primitives` are
     the primitives of the static BVH, `materials` (m,) MATERIAL, `instanced` the emissive triangles of instances.
 
-    The constructor collects the lights and their powers, makes the CDF, and appends the rows of the buffer to `parts`:
-        CDF                    `count` entries: CDF value, light id
-        instanced triangles    the emissive triangles of instances, 3 rows each
-        light groups           of the background and the non-area lights, in backward order
-        directory              1 row: first volume row, number of volumes, first profile row, number of point lights;
-                               none in scenes without profiles, volumes, caustic balls and light groups
-        non-area lights        3 rows each: position and kind, emitted light and selection probability, falloff
-        environment            pixels, CDFs, guide tables
-        light tree             nodes, then keys from a primitive to its leaf
-        profiles, volumes or caustic balls
+    The constructor collects the lights and their powers, makes the CDF, and appends the rows of the buffer to `parts`,
+    in the order that shaders/raytracing/lights/light_rows.h describes.
     """
 
     usual_constants: ClassVar = {"INSTANCED_LIGHTS": 0, "LIGHT_TREE": 0}  # `constants` of most scenes

@@ -77,7 +77,7 @@ class FolderEvents:
             if self._events in ready:
                 self._closed.wait(PAUSE_SECONDS)
                 with suppress(BlockingIOError):
-                    while len(os.read(self._events, READ_BYTES)) > READ_BYTES // 2:
+                    while len(os.read(self._events, READ_BYTES)) > READ_BYTES // 2:  # a shorter read empties the queue
                         pass
                 self.changed.set()
                 self._wake()
@@ -153,4 +153,4 @@ class FileWatcher:
     def accept(self, path: Path) -> None:
         """Ignores the changes of a file so far: the window has written it."""
         self._stamps[path] = file_stamp(path)
-        self._folders.add(path.parent)
+        self._folders.add(path.parent)  # if it is new, is_notified is False, so that a poll() soon watches it

@@ -5,6 +5,7 @@
 //   REAL     type of the band: float or double. negated_x (-x), b and the results are double, column-major
 //   COLUMNS  right-hand sides per thread
 //   ROWS     on CPUs: rows per work-item, a multiple of 8
+//   DOUBLE   1 if REAL is double, else 0
 // The band is LAPACK's band array: row d, column j holds A[j + d - ku, j]. Its unused corners are not read.
 #include "numerics/error_free.h"
 
