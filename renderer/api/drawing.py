@@ -45,7 +45,8 @@ class Renderer:
             raise UserError(f"device is {device!r}; it must be a text such as auto, cpu or cuda:0")
         self._asked, self._gpu = device, open_context(device)
         self._picture: AnyPicture | None = open_picture_on(self.scene, self._gpu)
-        self._lock, self._prepared = threading.Lock(), False
+        # A second thread's picture waits for the first one's; `_is_prepared`: prepare_export() has run.
+        self._lock, self._is_prepared = threading.Lock(), False
 
     def __enter__(self) -> Self:
         return self
@@ -106,9 +107,9 @@ class Renderer:
             if len(job.tiles) > 1:
                 done = render_job(picture, job, progress)
                 return self._image(job, done.prototype, done.samples, np.asarray(done.linear[:]), done.layers)
-            if not self._prepared:
+            if not self._is_prepared:
                 picture.prepare_export(job.scene.tone)
-                self._prepared = True
+                self._is_prepared = True
             frame, samples = draw(picture, job, None, progress)
             layers = picture.layers(job.settings(), job.size) if job.layers else {}
             return self._image(job, frame, samples, frame.read(), layers)
@@ -120,6 +121,7 @@ class Renderer:
         is_gl = isinstance(frame, Texture)
         if isinstance(frame, Texture) and self._asked != "auto" and not (frame.gl.software and self._asked == "cpu"):
             text = f"OpenGL on {frame.device.name}, not on the device {self._asked}"
+            # stacklevel 5: at the line that calls renderer.render()
             warnings.warn(f"a picture of the kind {self.scene.picture} is drawn by {text}", stacklevel=5)
         job = replace(job, samples=samples, layers=False, stop=None)
         return Image.of(Drawing(job, frame.device.name, is_gl, linear, frame, layers, self._asked))
@@ -134,7 +136,7 @@ class Renderer:
     def _refined(self, job: RenderJob) -> Iterator[Image]:
         """The job's image at each power of two of its samples, and at last after all of them."""
         picture, count = self._open_picture(), 0
-        picture.restart()
+        picture.restart()  # no sample of an earlier picture counts
         while count < job.samples:
             goal = min(2 * count or 1, job.samples)
             while count < goal:

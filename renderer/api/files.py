@@ -24,7 +24,7 @@ from renderer.system.progress import OnProgress, checked_progress
 from renderer.system.trust import allowing
 
 __all__ = ["film", "verify"]
-# Options of commands, as errors name them, and the keywords of film() and verify().
+# Options of commands, as errors name them, and the keywords of film() and verify(); texts are replaced in this order.
 PYTHON_WORDS = {
     "--frames A-B": "frames=(A, B)", "--frames": "frames", "--force": "force=True", "--allow FOLDER": "allow=[FOLDER]",
     "--allow": "allow", "--time-limit": "time_limit",
@@ -37,7 +37,7 @@ def _python_words() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        text = str(error).removeprefix("-o ")
+        text = str(error).removeprefix("-o ")  # the option of the output, whose path follows
         for option, keyword in PYTHON_WORDS.items():
             text = text.replace(option, keyword)
         raise type(error)(text) from None

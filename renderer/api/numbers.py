@@ -150,11 +150,13 @@ def solve(
     facts = accuracy(system, refined, bounds) if report or is_doubtful else {}
     if is_doubtful:
         warnings.warn(f"solve: {doubt(facts, 'certified=True', '' if extended else 'extended=True')}", stacklevel=2)
-    result = [x]
+    result: list[Any] = [x]
     if certified:
         radius = _certified_radius(system, b, refined, progress)
         result.append(form.solution(y, radius)[1] if form else radius)
-    return (*result, *([facts] if report else [])) if certified or report else x
+    if report:
+        result.append(facts)
+    return tuple(result) if len(result) > 1 else x
 
 
 def _certified_radius(

@@ -136,7 +136,7 @@ def _stored(content: Content, suffix: str, write: Callable[[Path, Content], obje
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{digest.hexdigest()[:32]}{suffix}"
     if path.exists():
-        os.utime(path)  # another week
+        os.utime(path)  # private_folder() removes what was not used for a week
     else:
         write(path, content)
     return path
@@ -145,7 +145,8 @@ def _stored(content: Content, suffix: str, write: Callable[[Path, Content], obje
 def _stored_pixels(array: np.ndarray, key: str) -> str:
     """The path of a picture (height, width[, 3 or 4]): .png for uint8, which is sRGB, else .exr of linear floats.
 
-    As Mitsuba's bitmaps; uint16 is divided by 65535, and an `environment` is the radiance in floats.
+    As Mitsuba's bitmaps; uint16 is divided by 65535, and an `environment` is the radiance in floats. `key` is the
+    setting's dotted name: "environment.file", "textures.0.file".
     """
     pixels = np.repeat(array[..., None], 3, axis=2) if array.ndim == 2 else array
     is_environment = "environment" in key
@@ -233,7 +234,7 @@ class Scene(scenes.Scene):
         given = {str(key): plain(value, str(key)) for key, value in {**(table or {}), **keys}.items()}
         spelled = _spelled(key for key in given if key not in pictures.SCENE_KEYS)
         settings = {key: given.pop(name) for key, name in spelled.items()}
-        if settings and isinstance(given.setdefault("settings", {}), dict):
+        if settings and isinstance(given.setdefault("settings", {}), dict):  # scene_of_table() refuses others
             given["settings"] |= settings
         given.setdefault("picture", "raytrace")
         made = pictures.scene_of_table(given, Path("Scene"), any_file=True)
@@ -283,7 +284,10 @@ def as_scene(source: object) -> Scene:
 
 
 def _spelled(keys: Iterable[str]) -> dict[str, str]:
-    """The keywords as they are spelled, by the names of the settings. UserError for `camera` beside `view`."""
+    """The keywords as the caller spells them, by the names of the settings: {"view.position": "camera.position"}.
+
+    UserError for `camera` beside `view`.
+    """
     names = list(keys)
     if {"camera", "view"} <= {name.partition(".")[0] for name in names}:
         raise UserError("camera and view are two names of one setting; allowed is one of them")
@@ -311,16 +315,16 @@ def with_settings(scene: Scene, changes: Mapping[str, object], tone: object = No
             raise UserError(f"tone is {format_value(tone)}; it must be a table or the name of a curve")
         toned = table | toned
     values = {key: plain(value, key) for key, value in named.items()}
-    still: scenes.Scene = scene
+    unkeyed: scenes.Scene = scene  # without the key frames of the settings that are replaced
     for key, value in named.items():
         paths = [key]
         if key == "view" and isinstance(value, Mapping) and scene.settings.view is not None:
             values[key] = to_table(scene.settings.view) | values[key]  # a table changes only its keys
             paths = [f"{key}.{name}" for name in value]
         for path in paths:
-            still = without_tracks(still, path)
+            unkeyed = without_tracks(unkeyed, path)
     settings = replace_all(scene.settings, values, spelled=spelled)
-    return replace(scene, animation=still.animation, settings=settings, tone=replace_all(scene.tone, toned, "tone."))
+    return replace(scene, animation=unkeyed.animation, settings=settings, tone=replace_all(scene.tone, toned, "tone."))
 
 
 def checked_path(wanted: str, value: object) -> Path:
@@ -349,7 +353,7 @@ def checked_count(name: str, value: object) -> int:
     return count
 
 
-def checked_time(value: Any) -> Any:
+def checked_time(value: object) -> float:
     """The value as a number of seconds; UserError for others."""
     seconds = value.item() if isinstance(value, np.generic) else value
     if not (is_finite_number(seconds) and abs(seconds) <= MAX_SECONDS):

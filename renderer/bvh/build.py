@@ -108,7 +108,8 @@ def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
 def _presplit_bvh2(device: Device, primitives: np.ndarray, splits: np.ndarray, min_device_refs: int = 2) -> Bvh2 | None:
     """Builds by SAH over presplit references, primitive i split splits[i] times; None if too deep to traverse.
 
-    The host builds over fewer than `min_device_refs` references, because it has no kernels to compile.
+    The host builds over fewer than `min_device_refs` references, because it has no kernels to compile; a device needs
+    at least 2.
     """
     refs = presplit.PrimRefs(device, primitives, splits)
     if refs.count < min_device_refs:

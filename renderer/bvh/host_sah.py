@@ -49,7 +49,7 @@ class HostBvh:
         extents = np.empty((*refs.shape, 6), "f4")  # negated min and max corners, so that a union is one maximum
         # Leaves: the union of their primitives, which are consecutive in `order`.
         node, side = np.nonzero(refs < 0)
-        starts = ~refs[node, side] >> 3
+        starts = ~refs[node, side] >> 3  # of the leaves' primitives in `order` (NODE)
         by_start = np.argsort(starts)
         in_order = np.concatenate([-low[self.order], high[self.order]], 1)
         extents[node[by_start], side[by_start]] = np.maximum.reduceat(in_order, starts[by_start])
@@ -63,6 +63,7 @@ class HostBvh:
             extents[level[row], side] = extents[refs[level[row], side]].max(1)
         boxes = extents * signs
         _write_boxes(nodes, boxes)
+        # A ray visits an inner child as one node; of a leaf it tests all primitives, whose number is in the reference.
         areas = _half_area(boxes.reshape(-1, 6)) * np.where(refs < 0, (~refs & 7) + 1, 1).ravel()
         cost = 1 + float(areas.sum() / max(_half_area(extents[:1].max(1) * signs)[0], 1e-30))
         return HostBvh(nodes, self.order, self.depth, cost, self.built_cost or self.cost or cost)
@@ -179,6 +180,7 @@ class _Builder:
         owner = np.repeat(np.arange(len(start)), size)
         centroid = self.centroid[rows]
         low, high = np.minimum.reduceat(centroid, offsets), np.maximum.reduceat(centroid, offsets)
+        # A little less than BINS, so that the highest centroid is in the last bin.
         scale = np.where(high > low, np.float32(BINS * (1 - 1e-6)) / np.maximum(high - low, 1e-30), np.float32(0))
         bins = np.clip(((centroid - low[owner]) * scale[owner]).astype("i4"), 0, BINS - 1)
         axis, plane = self._best_planes(rows, owner, bins, len(start))
@@ -189,7 +191,7 @@ class _Builder:
         rank = np.arange(len(rows)) - offsets[owner]  # position of a primitive within its range
         left = np.where(halved[owner], rank < left_count[owner], left)
         lefts_before = np.cumsum(left) - left
-        lefts_before -= lefts_before[offsets][owner]
+        lefts_before -= lefts_before[offsets][owner]  # within the range
         index = offsets[owner] + np.where(left, lefts_before, left_count[owner] + rank - lefts_before)
         self.order[positions[index]] = rows
         return left_count

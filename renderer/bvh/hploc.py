@@ -1,7 +1,7 @@
 """H-PLOC on a device (C. Benthin et al. 2024): the builder that rebuilds fastest.
 
 instances.py rebuilds the TLAS with it whenever instances move; build.py offers it as the builder "hploc". The kernels
-are in shaders/bvh/build_hploc.cu.
+are in shaders/bvh/build_hploc.cu, whose head describes their buffers.
 """
 
 from functools import cache, partial
@@ -28,8 +28,9 @@ class HplocBvh2(Bvh2):
         self._codes, self._rows = device.buffer(count, "u4"), device.buffer(count, "u4")
         self._sort = RadixSort(device, count, "elements and indices")
         self._visits, self._clusters = (device.buffer(count, "u4") for _ in range(2))
+        # Minima (3,) and maxima (3,) of the centroids, encoded as unsigned integers, and the number of nodes made.
+        self._state = device.buffer(7, "u4")
         self._initial_state = device.buffer(7, "u4").write(np.array([2**32 - 1] * 3 + [0] * 4, "u4"))
-        self._state = device.buffer(7, "u4")  # bounds (6,) and the number of nodes made
         self._kernel = cache(partial(device.kernel, "bvh/build_hploc.cu", group_size=GROUP, STRICT=1))
         self.rebuild()
 

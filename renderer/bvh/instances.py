@@ -96,7 +96,7 @@ class Instances:
         self._matrices = [device.buffer((self.count, 3, 4)) for _ in range(2)]  # at shutter open and close
         self.records = device.buffer((self.count, 16))
         self._update = device.kernel("bvh/update_instances.cu", "update_instances", group_size=64, STRICT=1, SPHERES=0)
-        self._boxes = device.buffer((self.count, 12))
+        self._boxes = device.buffer((self.count, 12))  # the TLAS's primitives (PRIMITIVE): v0 to v0 + edge1 is a box
         self.tlas: Bvh2 | None = None
 
     def update(self, matrices: np.ndarray, matrices_close: np.ndarray | None = None) -> None:

@@ -60,6 +60,7 @@ class Bvh8(Bvh):
         device, max_nodes = self.device, bvh.nodes.shape[0]
         queue = device.buffer((max_nodes, 2), "u4").fill(0)
         counts = device.buffer(2, "u4").write(np.array([1, ROOT_AND_EMPTY_LEAF], "u4"))  # nodes, lines
+        # levels[k]: the index in `queue` of the first node of level k; next_level() writes levels[k + 2] after level k.
         levels = device.buffer(MAX_LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(MAX_LEVELS)).astype("u4"))
         collapse, next_level = (
             device.kernel("bvh/collapse_bvh8.cu", entry, group_size=COLLAPSE_GROUP, STRICT=1)

@@ -128,6 +128,7 @@ class PrimRefs:
         assert splits.dtype == np.uint32 and len(splits), "splits are whole numbers, one for each primitive"
         low, high = bounds(primitives)
         side = max(float((high - low).max()), 1e-30)  # side of the cube at `low` that the splitting planes divide
+        # Rows: where the grid of planes begins, and its side; the distance from which rays come, and zeros.
         grid = np.array([[*low, side], [RAY_DISTANCE * np.linalg.norm(high - low), 0, 0, 0]], "f4")
         kernel = device.kernel("bvh/presplit.cu", "split_primitives", group_size=GROUP, STRICT=1)
         count = len(splits)

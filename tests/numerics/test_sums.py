@@ -372,7 +372,7 @@ def test_sums_by_key(rng, dtype):
         assert groups.minimum[i] == own.min() and groups.maximum[i] == own.max() and groups.counts[i] == own.size
     wanted = [exact_sum_host(numbers[keys == key]) for key in groups.keys]
     assert groups.sums() == [t.rounded() if dtype[0] == "f" else t.significand for t in wanted]
-    assert groups.means() == [rounded_fraction(t.fraction() / t.count) for t in wanted]
+    assert groups.rounded_means().tolist() == [rounded_fraction(t.fraction() / t.count) for t in wanted]
 
 
 @pytest.mark.parametrize("spread", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (12, 300))])
@@ -392,7 +392,7 @@ def test_sums_by_many_keys_are_those_of_fsum(rng, spread):
             own[key].append(number)
         assert groups.sums() == [math.fsum(v) for v in own.values()]
         fractions = [sum(map(Fraction, v)) / len(v) for v in own.values()]
-        assert groups.means() == [float(f) for f in fractions]
+        assert groups.rounded_means().tolist() == [float(f) for f in fractions]
 
 
 @pytest.mark.parametrize("count", [3, 5, 6, 7, 10])
@@ -402,7 +402,7 @@ def test_means_halfway_between_two_doubles_round_to_even(count):
     numbers = np.zeros((len(odd), count))
     numbers[:, 0], numbers[:, 1] = count, count * odd * 2.0**-53
     wanted = [float(1 + Fraction(int(k), 2**53)) for k in odd]
-    assert reduce_by_key(np.repeat(np.arange(len(odd)), count), numbers.ravel()).means() == wanted
+    assert reduce_by_key(np.repeat(np.arange(len(odd)), count), numbers.ravel()).rounded_means().tolist() == wanted
 
 
 def test_sums_by_key_that_overflow_or_are_subnormal():
@@ -410,7 +410,7 @@ def test_sums_by_key_that_overflow_or_are_subnormal():
     numbers = np.array([1e308, 1e308, -1e308, 1e308, 1e308, 5e-324, -1e-323, 1.0, 2.0**-53, 2.0**-106])
     groups = reduce_by_key(keys, numbers)
     assert groups.sums() == [1e308, math.inf, -5e-324, 1 + 2.0**-52]
-    assert groups.means()[2:] == [
+    assert groups.rounded_means().tolist()[2:] == [
         float(Fraction(-5e-324) / 2),
         float((1 + Fraction(2) ** -53 + Fraction(2) ** -106) / 3),
     ]

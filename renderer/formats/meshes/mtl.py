@@ -40,7 +40,6 @@ COLOR_MAPS = {"map_Kd": "base_color", "map_Ke": "emissive", "map_Ks": "specular_
 SCALAR_MAPS = {"map_Ns": "roughness", "map_Pr": "roughness", "map_Pm": "metallic", "map_d": "alpha", "map_Tr": "alpha",
                "map_Ps": "sheen_color", "map_Pc": "clearcoat", "map_Pcr": "clearcoat_roughness"}  # fmt: skip
 SLOTS = COLOR_MAPS | SCALAR_MAPS | {"map_Bump": "normal", "norm": "normal"}
-MAPS = (*SLOTS, "map_aniso")
 # A map multiplies its slot's field of Material. This factor, which leaves the map as it is, is the field's value in an
 # entry with the map but without the number: with map_Pr but without Pr.
 NEUTRAL: dict[str, Any] = {"roughness": 1.0, "metallic": 1.0, "clearcoat": 1.0, "clearcoat_roughness": 1.0,
@@ -168,7 +167,7 @@ def _entries(data: bytes, ignored: Counter[str]) -> list[Entry]:
         elif word in COLORS:
             values = _finite(rest.split()[:3], word)
             out[-1].colors[word] = tuple(values if len(values) == 3 else values[:1] * 3)  # type: ignore[assignment]
-        elif word in MAPS:
+        elif word in SLOTS:
             out[-1].maps[word] = _map(rest)
         else:
             ignored[f"{word} materials"] += 1
@@ -261,8 +260,8 @@ class Library:
         """Adds the texture slots of the entry's maps to `material`."""
         slots: dict[str, TextureSlot | None] = {}
         for word, picture in entry.maps.items():
-            name = SLOTS.get(word, "")
-            if not name or (word == "map_Ns" and "Pr" in entry.numbers):
+            name = SLOTS[word]
+            if word == "map_Ns" and "Pr" in entry.numbers:
                 self.ignored[f"{word} materials"] += 1
             elif name == "normal":
                 slots[name] = self._normal_slot(picture, word)
@@ -282,11 +281,8 @@ class Library:
         strength = picture.number("-bm", 0, 1.0)
         pixels = self._read(picture.name)
         if pixels is not None and word == "map_Bump" and is_gray(pixels):
-            return self._slot(
-                picture,
-                f"{word} {strength}",
-                lambda heights: normals_from_heights(heights[..., 0], strength * BUMP_HEIGHT),
-            )
+            height = strength * BUMP_HEIGHT
+            return self._slot(picture, f"{word} {strength}", lambda gray: normals_from_heights(gray[..., 0], height))
         slot = self._slot(picture, word, lambda p: p)
         return replace(slot, scale=float(np.clip(strength, -100, 100))) if slot else None
 

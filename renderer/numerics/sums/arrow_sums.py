@@ -154,6 +154,7 @@ def grouped_sums(batches: Any, column: str, by: str) -> tuple[dict[Any, int | fl
             planes = planes or [[] for _ in arrays]
             for parts, array in zip(planes, arrays if len(keys) else (), strict=False):
                 push(parts, aggregate(keys, array))
+    # reversed(): push() keeps the smallest parts last, and merging these first costs least.
     merged = [reduce(KeyedAggregates.merge, reversed(parts)) for parts in planes if parts]
     names, sums, counts = [*codes], dict[int, int | float | Decimal](), dict[int, int]()
     if merged:

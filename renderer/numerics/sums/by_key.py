@@ -68,7 +68,7 @@ class KeyedAggregates:
     def rounded_sums(self) -> np.ndarray:
         """The sums (k,) float64, each rounded once."""
         out, unsure = round_digits(self.digits, self._lowest, len(self.keys))
-        for i in np.flatnonzero(unsure | (self.flags != NOT_NEGATIVE_ZERO)):
+        for i in np.flatnonzero(unsure | (self.flags != NOT_NEGATIVE_ZERO)):  # others: NaN, an infinity, or -0
             out[i] = self._total(int(i)).rounded()
         return out
 
@@ -97,7 +97,11 @@ class KeyedAggregates:
         return np.asarray(out)
 
     def _rounding_errors(self, rounded: np.ndarray) -> np.ndarray:
-        """The exact sums minus their rounded values, rounded to float64."""
+        """The exact sums minus their rounded values, rounded to float64.
+
+        The rounded values are split into digits, which are subtracted from the digits of the sums. Where a value is not
+        between 2^-900 and 2^900, nothing is subtracted: rounded_means() recomputes these means.
+        """
         is_float = self.minimum.dtype.kind == "f"
         usual = (np.abs(rounded) < 2.0**900) & ((np.abs(rounded) > 2.0**-900) if is_float else True)
         rest, digits = np.where(usual, -rounded, 0), dict(self.digits)
@@ -111,10 +115,6 @@ class KeyedAggregates:
         low = min(self.digits, default=0)
         significand = sum(int(column[i]) << DIGIT_BITS * (d - low) for d, column in self.digits.items())
         return ExactSum(significand, DIGIT_BITS * low + self._lowest, int(self.flags[i]), int(self.counts[i]))
-
-    def means(self) -> list[float]:
-        """The means, rounded once."""
-        return list(self.rounded_means().tolist())
 
     def merge(self, other: "KeyedAggregates") -> "KeyedAggregates":
         """The aggregates of the numbers of both."""
@@ -163,7 +163,7 @@ def reduce_by_key(keys: Numbers, numbers: Numbers, chunk: int | None = None) -> 
         while batch := list(islice(starts, cores)):
             for part in pool.map(work, batch):
                 push(parts, part)
-    return reduce(KeyedAggregates.merge, reversed(parts))
+    return reduce(KeyedAggregates.merge, reversed(parts))  # the smallest parts, which are last, first
 
 
 def push(parts: list[KeyedAggregates], part: KeyedAggregates) -> None:
@@ -251,7 +251,7 @@ def _float_digits(values: np.ndarray, firsts: np.ndarray, significant: int) -> d
     largest = float(magnitudes.max())
     if largest == 0:
         return {}
-    magnitudes[magnitudes == 0] = largest
+    magnitudes[magnitudes == 0] = largest  # zeros have no lowest digit
     lowest = max(int(np.frexp(magnitudes.min())[1]) - significant, -1074)
     first = (lowest - LOWEST) // DIGIT_BITS
     last = (int(np.frexp(largest)[1]) - LOWEST) // DIGIT_BITS

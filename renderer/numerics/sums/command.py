@@ -229,7 +229,7 @@ def _statistic(gpu: DeviceContext, request: SumRequest, files: list[ArraySource]
         return {"value": _merged_statistic(statistic, partials, request.ddof), "devices": names}
     total = sum(partials, start=empty_sum(mode, files[0].dtype))
     if files[0].dtype.kind not in "fc":
-        return {"value": total.significand, "devices": names}
+        return {"value": total.significand, "devices": names}  # a sum of integers has the exponent 0
     return {"value": total.rounded(), "value_in_dtype": total.rounded(files[0].dtype), "devices": names}
 
 
@@ -272,6 +272,7 @@ def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex
             return math.nan
         extreme: float = max(partials) if statistic == "max" else min(partials)
         return extreme
+    # Of a dot product or weighted mean (_partials()): the sum of the weights, and of the products.
     sums, squares = (reduce(operator.add, (pair[k] for pair in partials)) if partials else ExactSum() for k in range(2))
     match statistic:
         case "mean":
@@ -288,8 +289,9 @@ def _merged_statistic(statistic: str, partials: list[Any], ddof: int) -> complex
 def _aggregates_by_key(keys: str, npy: ArraySource) -> Json:
     groups = reduce_by_key(open_npy(keys, "keys must be integers"), npy)
     columns = {
-        "keys": groups.keys.tolist(), "counts": groups.counts.tolist(), "sums": groups.sums(), "means": groups.means(),
-        "minimum": groups.minimum.tolist(), "maximum": groups.maximum.tolist(),
+        "keys": groups.keys.tolist(), "counts": groups.counts.tolist(), "sums": groups.sums(),
+        "means": groups.rounded_means().tolist(), "minimum": groups.minimum.tolist(),
+        "maximum": groups.maximum.tolist(),
     }  # fmt: skip
     return {"groups": columns, "devices": [f"the host's {available_cores()} cores"]}
 

@@ -35,6 +35,7 @@ LIMBS = 136  # 32-bit limbs of an exact sum: products of doubles fit
 INTEGER_LIMBS = 7  # of a sum of integers: products of 64-bit integers fit
 LOWEST_EXPONENT = -2176  # weight of limb 0: 2^LOWEST_EXPONENT
 BINS = 53  # bins of a reproducible sum: see numerics/sum_reproducible.cu
+FOLD = {"f4": 2, "f8": 3}  # the highest bins that count, by the type of the numbers
 BIN_WIDTH = 40  # bits; bin 0 counts units of 2^-1074
 EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
 CHUNK_BYTES = 66 * 8  # local memory per thread of numerics/sum_bins.cu
@@ -120,10 +121,10 @@ class DeviceSum:
     def __init__(self, device: Device, dtype: DTypeLike, mode: str, dot: bool = False, magnitudes: bool = False):
         self.device, self.dtype, self.mode = device, np.dtype(dtype), mode
         self.plan = LaunchPlan.of(device)
-        self.max_tiles_per_group, self.count = 1 << 62, 0
+        self.max_tiles_per_group, self.count = 1 << 62, 0  # no limit, until _float_kernel() sets one
         self.is_floating = self.dtype in (np.float32, np.float64)
         self.is_fast = self.is_floating and mode == "fast"
-        self.fold = 2 if self.dtype == np.float32 else 3
+        self.fold = FOLD.get(self.dtype.str[1:], 0)
         constants: dict[str, int | str] = {
             "ELEMENT": C_TYPES[self.dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(magnitudes),
         }  # fmt: skip
@@ -208,7 +209,7 @@ def empty_sum(mode: str, dtype: DTypeLike) -> Any:
         return ComplexSum(*[empty_sum(mode, real_dtype(dtype))] * 2)
     if mode == "exact" or dtype not in (np.float32, np.float64):
         return ExactSum()
-    return FastSum((), 0) if mode == "fast" else BinnedSum((0,) * BINS, 0, 0, 0, 2 if dtype == np.float32 else 3)
+    return FastSum((), 0) if mode == "fast" else BinnedSum((0,) * BINS, 0, 0, 0, FOLD[dtype.str[1:]])
 
 
 def total_value(total: ArraySum | ComplexSum | DecimalSum) -> int | float | complex | Decimal:
@@ -285,9 +286,8 @@ def array_sum(
     real, components = real_dtype(x.dtype), 2 if x.dtype.kind == "c" else 1
 
     def work(device: Device) -> list[list[ArraySum]]:
-        return stream.sum_on(
-            [DeviceSum(device, real, mode, factors is not None, magnitudes) for _ in range(components)]
-        )
+        accumulators = [DeviceSum(device, real, mode, factors is not None, magnitudes) for _ in range(components)]
+        return stream.sum_on(accumulators)
 
     with ThreadPoolExecutor(len(devices)) as pool:  # a single device is driven by the calling thread
         per_device = list(map(work, devices) if len(devices) == 1 else pool.map(work, devices))

@@ -121,8 +121,8 @@ def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     out = np.empty((len(a), columns))
 
     def multiply_block(first: tuple[int, int]) -> None:
-        rows, columns = slice(first[0], first[0] + step_rows), slice(first[1], first[1] + step_columns)
-        out[rows, columns] = _row_products(a[rows], b_columns[columns])
+        block = slice(first[0], first[0] + step_rows), slice(first[1], first[1] + step_columns)
+        out[block] = _row_products(a[block[0]], b_columns[block[1]])
 
     on_cores(multiply_block, [*itertools.product(range(0, len(a), step_rows), range(0, columns, step_columns))])
     return out
@@ -247,7 +247,7 @@ def _reduce_axis(x: np.ndarray, axis: int, reduce_rows: Callable[[np.ndarray], n
     if not x.size:
         return np.full(lines.shape[:-1], empty)
     rows = lines.reshape(-1, lines.shape[-1])
-    if rows.shape[1] > 1 << 26:
+    if rows.shape[1] > 1 << 26:  # the limit of aggregate_runs()
         raise InputError(f"axis {axis} has {rows.shape[1]} numbers; at most {1 << 26} are added along an axis")
     step = max(1, BLOCK // rows.shape[1])
     out = np.empty(len(rows))

@@ -51,7 +51,8 @@ def pairwise_sum_gl(gl: GlContext, numbers: Numbers) -> PairwiseSum:
         chunk_sums.append(reduction.reduce("sum", image).read().ravel())
     with np.errstate(all="ignore"):
         value = np.add.reduce(np.concatenate(chunk_sums), dtype="f4")
-    depth = 3 * passes + 4 * len(chunk_sums) - 1  # the most additions between a number and the result
+    # The most additions between a number and the result: three for the four texels of each pass, then all channels.
+    depth = 3 * passes + 4 * len(chunk_sums) - 1
     exact, magnitude = array_sum_gl(gl, x), array_sum_gl(gl, x, magnitudes=True)
     return pairwise_error(float(value), depth, Fraction(1, 1 << 24), exact, magnitude)
 

@@ -21,9 +21,7 @@ LAUNCH = 1 << 28  # numbers per launch, so that DeviceSum reads its limbs before
 
 def is_tensor(numbers: object) -> bool:
     """True for an array of another library than NumPy that has DLPack or `__cuda_array_interface__`."""
-    if isinstance(numbers, (np.ndarray, np.generic)):
-        return False
-    return has_dlpack(numbers) or has_interface(numbers)
+    return not isinstance(numbers, (np.ndarray, np.generic)) and (has_dlpack(numbers) or has_interface(numbers))
 
 
 def is_dask_array(numbers: object) -> bool:

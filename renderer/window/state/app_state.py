@@ -123,7 +123,8 @@ class AppState:
             panel.file.stamp = each.stamp or panel.file.stamp
             # Unsaved work that neither the text nor the file shows is in the session's settings alone
             panel.file.is_behind = each.unsaved and not panel.has_unsaved_work
-            panel.error, panel.is_open = each.error, bool(each.error)  # an input that cannot be read is not opened
+            # An input that cannot be read counts as open, so that main_loop.py does not try to open its picture
+            panel.error, panel.is_open = each.error, bool(each.error)
             panels.append(panel)
         return panels
 

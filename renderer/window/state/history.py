@@ -62,8 +62,9 @@ def _edit(name: str, old: Document, new: Document) -> str:
     """What an edit did to a setting: the one item that it deleted, added or changed, else the setting's name."""
     if name in groups(old.scene.settings) and type(old.scene.settings) is type(new.scene.settings):
         before, after = (getattr(document.scene.settings, name) for document in (old, new))
-        first = next((k for k, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-        first = min(len(before), len(after)) if first is None else first  # of the items that differ
+        # The first item that differs; behind the shorter list, if all items of this are equal.
+        pairs = enumerate(zip(before, after, strict=False))
+        first = next((k for k, (a, b) in pairs if a != b), min(len(before), len(after)))
         item = Item(name, first)
         if len(before) == len(after) and before[first + 1 :] == after[first + 1 :]:
             return old.label(item)

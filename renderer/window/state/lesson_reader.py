@@ -37,7 +37,7 @@ class LessonReader:
     lesson: Lesson
     number: int = 0
     device: str = "auto"
-    seconds: float = 10.0
+    seconds: float = 10.0  # of each measurement, at most
     states: dict[int, StepState] = field(default_factory=dict)
     panels: dict[str, Panel] = field(default_factory=dict)  # by the lesson's names
     scrolls_to_top: bool = True  # set for another step; the column scrolls its text in the next frame

@@ -279,8 +279,9 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True, 
         path = panel.original.path
         is_edited = path.suffix in RELOAD_SUFFIXES and path.is_file() and (files is None or path in files)
         named, is_program = _named_files(panel.scene), path.suffix in PROGRAM_SUFFIXES
+        # Edits that the file lacks: a text typed in the code panel, or what was changed over the picture of a scene.
         keeps_edits = not is_quiet and (path in drafts.texts or not is_program and panel.has_unsaved_work)
-        is_unread = keeps_edits and file_stamp(path) not in (panel.file.stamp, None)
+        is_unread = keeps_edits and file_stamp(path) not in (panel.file.stamp, None)  # changed, and not deleted
         has_new_program = any(file.suffix in PROGRAM_SUFFIXES for file in named & (files or set()))
         with contained(f"reloading {path.name}", partial(_show_update_error, panel)):
             if is_edited and not keeps_edits or has_new_program and not is_unread:

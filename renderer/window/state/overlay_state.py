@@ -30,10 +30,10 @@ class OverlayState:
         self.help = Switch()
         self.palette = Switch()
         self.reference = Switch()
-        self.page = ""  # the title of its tab that is shown next
+        self.page = ""  # the title of the reference's tab that is shown next
         self.code = Switch()  # the program beside the picture
         self.picture = Switch()  # the dialog that exports a picture
-        self.film = Switch()  # and a film
+        self.film = Switch()  # the dialog that exports a film
         self.inspector = Switch()  # the magnified pixels at the pointer
         self.timeline = Switch()
         self.tracks = Switch()  # the timeline's row for each setting
@@ -42,7 +42,7 @@ class OverlayState:
         self.dropped: Path | None = None  # a dropped file that a dialog asks about
         self.question: Any = None  # an unsaved.Question
         self.recovered: Any = None  # the KeptSession of a crash, until the user answers its card
-        self.tour_step: int | None = None
+        self.tour_step: int | None = None  # the step of the tour that is shown
         self.tour_marker: Path | None = None  # the file that notes that the tour was dismissed
 
 

@@ -37,7 +37,7 @@ class StillOptions:
     height: int = setting(DEFAULT_SIZE[1], 16, MAX_SIDE, "pixels", logarithmic=True)
     samples: int = setting(0, 0, 1 << 20, "a pixel, of each frame; 0: as many as the scene asks for", logarithmic=True)
     denoise: bool = setting(False, help="guided by albedo and normal; needs pyoidn")
-    frames: ClassVar[int] = 0
+    frames: ClassVar[int] = 0  # a picture; FilmOptions has the number of a film
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class FilmOptions(StillOptions):
 def options_for(panel: Panel, is_film: bool) -> StillOptions:
     """The default options for a panel's scene: what `rayfold export` takes."""
     scene = panel.scene
-    shown = panel.draw_loop.size if panel.keeps_pixels else DEFAULT_SIZE  # its strokes are so many pixels wide
+    shown = panel.draw_loop.size if panel.keeps_pixels else DEFAULT_SIZE  # strokes have a width in pixels
     width, height = (min(max(side, 16), MAX_SIDE) for side in scene.size or shown)
     samples = scene.samples or getattr(scene.settings, "samples", 0)
     samples = samples if isinstance(samples, int) else 0
