@@ -25,9 +25,8 @@ class HplocBvh2(Bvh2):
         super().__init__(device, device.buffer((count - 1, 16)), device.buffer((count, 12)), count, 0.0)
         self.unsorted = primitives
         self._boxes = device.buffer((count, 8))
-        self._codes, self._rows = device.buffer(count, "u4"), device.buffer(count, "u4")
+        self._codes, self._rows, self._visits, self._clusters = (device.buffer(count, "u4") for _ in range(4))
         self._sort = RadixSort(device, count, "elements and indices")
-        self._visits, self._clusters = (device.buffer(count, "u4") for _ in range(2))
         # Minima (3,) and maxima (3,) of the centroids, encoded as unsigned integers, and the number of nodes made.
         self._state = device.buffer(7, "u4")
         self._initial_state = device.buffer(7, "u4").write(np.array([2**32 - 1] * 3 + [0] * 4, "u4"))

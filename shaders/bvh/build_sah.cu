@@ -24,8 +24,8 @@
 //     SCALAR_THREADS     1 on CPUs, where one work-item does the work of a group
 //     PART               GPUs compile two programs at once, in half the time: 1 has split_rest, 0 the other kernels.
 //                        CPUs: 0, with all kernels
-//     SMALL_RANGE        16 primitives; MEDIUM_RANGE: 16,384
-//     MEDIAN_FROM_LEVEL  30: the first level whose ranges are split in the middle, which bounds the depth
+//     SMALL_RANGE, MEDIUM_RANGE   numbers of primitives, whose values and meaning device_sah.py has
+//     MEDIAN_FROM_LEVEL  the first level whose ranges are split in the middle, which bounds the depth
 #include "bvh/aabb.h"
 #include "common/scan.h"
 

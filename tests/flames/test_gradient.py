@@ -5,6 +5,7 @@ import colorsys
 import numpy as np
 import pytest
 
+from renderer.errors import InputError
 from renderer.flames import gradient, palettes
 
 
@@ -76,3 +77,15 @@ def test_a_numbered_palette_keeps_its_hues_unless_told_to_turn(rng, monkeypatch)
     monkeypatch.setattr(palettes, "flam3_palettes", lambda: {3: colors})
     assert np.array_equal(palettes.flam3_palette(3), colors) and palettes.flam3_palette(4) is None
     assert np.allclose(palettes.flam3_palette(3, 0.5), palettes.rotate_hue(colors, 0.5))
+
+
+def test_a_damaged_palette_of_flam3_names_what_is_wrong(tmp_path, monkeypatch):
+    """A file of the user's: of two mistakes in a palette its number is told, without which it has no name."""
+    path = tmp_path / "palettes.xml"
+    monkeypatch.setenv("flam3_palettes", str(path))
+    for number, told in (("x", "the number .x.; it must be a whole number"), ("7", "palette 7: its data are not hexa")):
+        path.write_text(f'<palettes><palette number="{number}" data="zz"/></palettes>')
+        palettes.flam3_palettes.cache_clear()
+        with pytest.raises(InputError, match=told):
+            palettes.flam3_palettes()
+    palettes.flam3_palettes.cache_clear()

@@ -42,6 +42,5 @@ def hint_for_character(character: str) -> str:
     """The hint for a character that C$ does not know."""
     if character in QUOTES:
         return 'quotes are straight: "'
-    if character in OTHER_SIGNS:
-        return OTHER_SIGNS[character]
-    return "names are made of A-Z, a-z, 0-9 and _" if character.isalpha() else ""
+    names = "names are made of A-Z, a-z, 0-9 and _" if character.isalpha() else ""
+    return OTHER_SIGNS.get(character, names)

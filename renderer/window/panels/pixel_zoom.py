@@ -3,6 +3,7 @@
 app/mouse.py zooms and pans (Ctrl+wheel, Ctrl+drag); PanelView and the overlays map points by the zoom.
 """
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from renderer.window.controls import imgui, theme
 
 STEP = 1.25  # factor of a step of the wheel
 MAX_FACTOR = 256.0
+ReadRegion = Callable[[int, int, int, int], np.ndarray]  # the numbers at left, top, width, height of a picture
 VALUE_SIDE = 52  # units that a pixel's side must have, at scale 1, for its values to be written in it
 
 
@@ -63,7 +65,7 @@ class PixelZoom:
 
 
 def draw_values(
-    zoom: PixelZoom, rect: theme.Rect, size: tuple[int, int], read, fonts: theme.Fonts, scale: float
+    zoom: PixelZoom, rect: theme.Rect, size: tuple[int, int], read: ReadRegion, fonts: theme.Fonts, scale: float
 ) -> None:
     """Writes the values of each pixel into it where pixels are large enough.
 
