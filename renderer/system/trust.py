@@ -75,7 +75,7 @@ def apply(args: argparse.Namespace) -> None:
     # With --farm workers draw: export refuses --time-limit then; verify's has a default, which is for this machine.
     limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
     shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))  # of export and verify, which draw
-    # Only the process of a command line may fork (run_process() of cli.py); a caller of main() goes on in its own one.
+    # Only the process of a command line may fork (run_process() of cli.py), not a Python program that calls main().
     if Supervision.allowed and (Limits.memory or limit or _may_hold_shader(Path(shows))):
         seconds = UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf
         _watch(Limits.memory or math.inf, seconds, limit or math.inf, GRACE_SECONDS if shows else 0.0)
