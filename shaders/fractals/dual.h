@@ -1,5 +1,5 @@
-// Complex numbers with their derivative by the pixel's c, for formulas that renderer/fractals/formula.py compiles. After
-// dual_conj(), which is not complex differentiable, d is the derivative in the direction of the real axis of c.
+// Complex numbers with their derivative by the pixel's c, for formulas that renderer/fractals/formula.py compiles. A
+// conjugate is not complex differentiable: after dual_conj() d is the derivative along the real axis of c.
 #include "fractals/wide.h"
 
 typedef struct {

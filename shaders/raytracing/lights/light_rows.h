@@ -2,8 +2,8 @@
 // of this folder and of volumes/ read it. Area lights are emissive triangles and spheres; non-area lights are suns,
 // point lights and the environment. Positions and directions are in world space. ~ is the bitwise complement.
 //  1. The light table, light_count rows. x: CDF of the selection probability up to and including this light, uint32
-//     (2^32 - 1 is 1). y: light id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced triangle,
-//     ~index of a non-area light, or LIGHT_TREE_ID. z and w are 0.
+//     (2^32 - 1 is 1). y: light id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced
+//     triangle, ~index of a non-area light, or LIGHT_TREE_ID. z and w are 0.
 //  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant,
 //     so the edges are swapped.
 //  3. With LIGHT_GROUPS, words that are read backwards from the end of this part: the light group of the background and
