@@ -195,6 +195,7 @@ def test_mtl_scalar_maps_read_their_options(tmp_path):
     a, b, c = model.materials
     scaled = 0.25 + 0.5 * gray / 255
     assert len(a.textures) == len(maps)
+    assert a.sheen_color == (1.0, 1.0, 1.0) and a.sheen_roughness == 0.5, "as with the number Ps 1 beside the map"
     for slot in a.textures.values():
         assert np.abs(model.textures[slot.texture].pixels[..., 0] - 255 * scaled).max() <= 0.51
     for material, exponent in ((b, 20), (c, 500)):

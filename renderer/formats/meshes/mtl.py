@@ -249,7 +249,7 @@ class Library:
             clearcoat=fraction("Pc"),
             clearcoat_roughness=fraction("Pcr"),
             sheen_color=(sheen,) * 3,
-            sheen_roughness=0.5 if sheen else 0.0,
+            sheen_roughness=0.5 if sheen or "map_Ps" in entry.maps else 0.0,  # the format gives none
             transmission=1.0 if glass else 0.0,
             anisotropy=fraction("aniso"),
             anisotropy_rotation=float(2 * np.pi * number("anisor", 0.0)),
