@@ -69,6 +69,7 @@ def compute_reference(
     view, formula = settings.view, FORMULAS[settings.kind][0]
     numbers = *view.center, *(julia_c if settings.kind == "julia" else ())
     zero, bits = (Decimal(0), Decimal(0)), precision_bits(view.height, *numbers)
+    # log2_c: of the greatest distance of a pixel's c from the center's; all pixels of a Julia set have the same c
     count, restart, log2_c = settings.max_iterations, 0, -math.inf
     if settings.kind == "julia":
         first, critical = (
@@ -125,6 +126,7 @@ class KernelPass:
         view = self._view
         view["corner"] = [tile[k] + 0.5 - size[k] / 2 + jitter[k] for k in (0, 1)]
         view["samples"] = index
+        # a copy, since a NumPy scalar of a record shares the memory of its array, which the next sample changes
         self._kernel(tile[2] * tile[3], self._frame, *self._arguments, view.copy()[()])
         return self._frame
 

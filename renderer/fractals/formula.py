@@ -13,13 +13,13 @@ OPERATORS: dict[type, str] = {
     ast.Add: "dual_add", ast.Sub: "dual_subtract", ast.Mult: "dual_multiply", ast.Div: "dual_divide",
     ast.Pow: "dual_power",
 }  # fmt: skip
-FUNCTIONS = dict.fromkeys(("exp", "log", "sin", "cos", "sinh", "cosh", "sqrt", "conj"), 1)
+FUNCTIONS = dict.fromkeys(("exp", "log", "sin", "cos", "sinh", "cosh", "sqrt", "conj"), 1)  # name -> count of arguments
 
 
 def compile_formula(text: str, names: str) -> str:
     """The formula as an expression of C; each letter of `names` is a variable. Raises ValueError with a reason."""
     tree = parse_formula(text, (*names, "i"), FUNCTIONS, OPERATORS, MAX_LENGTH)
-    count = sum(isinstance(node, ast.expr) for node in ast.walk(tree))
+    count = sum(isinstance(node, ast.expr) for node in ast.walk(tree))  # an operation adds itself and an operand
     if count > 2 * MAX_OPERATIONS:
         raise ValueError(f"it has {count} names, numbers and operations; allowed are {2 * MAX_OPERATIONS}")
     return _emit(tree)
@@ -46,13 +46,15 @@ def degree(node: ast.expr) -> float | None:
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(exponent))):
             inner = degree(left)
             return None if inner is None else inner * exponent
+        case ast.BinOp(left=base, op=ast.Pow()):  # an exponent that is no whole number, or negative
+            return 0.0 if degree(base) == 0 else None
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = degree(left), degree(right)
             if a is None or b is None or isinstance(operator, ast.Div) and b > 0:
                 return None
             if not isinstance(operator, ast.Add | ast.Sub):
                 return a + b
-            return None if a == b > 0 else max(a, b)
+            return None if a == b > 0 else max(a, b)  # terms of one degree may cancel
     return None
 
 

@@ -30,6 +30,7 @@ def read_kfr(path: Path) -> tuple[Settings, tuple[str, ...]]:
         allowed = ", ".join(f"{number} ({name})" for number, name in KINDS.items())
         raise InputError(f"{path}: FractalType is {format_value(kind)}; allowed are {allowed}")
     zoom, center = found["Zoom"], [found["Re"], found["Im"]]
+    # without traps, a division by zero gives infinity, which is refused below
     height = Context(prec=20, traps=[]).divide(Decimal(4), Decimal(zoom)) if DECIMAL.fullmatch(zoom) else Decimal(0)
     if height <= 0 or not height.is_finite():
         raise InputError(f"{path}: Zoom is {format_value(zoom)}; it must be a number above 0")

@@ -49,10 +49,12 @@ class Reprojection:
         views = [replace(settings.view, height=Decimal(2) ** each) for each in (level, level - 1)]
         # the same key pictures for all colors: only the coloring decides what they hold
         plain = replace(settings, palette="gray", color_density=1.0, color_offset=0.0, relief=0.0)
+        # the arguments of KernelPass.begin() for the coarse and for the fine key picture
         wanted = [(replace(plain, view=view), cells, drawn, julia_c) for view in views]
         self._keys = {key: buffer for key, buffer in self._keys.items() if key in wanted}
         for key in wanted:
             if key not in self._keys:
+                # two key pictures of 16 bytes a sample
                 check_memory(32 * drawn[2] * drawn[3], "settings: reproject: key pictures")
                 kernels = KernelPass(self.device, is_key=True)
                 kernels.begin(*key, deadline)
@@ -80,7 +82,11 @@ def samples_per_side(settings: Settings) -> int:
 
 
 def key_rectangle(size: tuple[int, int], tile: Rectangle, side: int) -> Rectangle:
-    """The samples of key pictures that a tile needs: half to twice as far from the center as in a frame."""
+    """The samples of key pictures that a tile needs.
+
+    The frame's height is 0.5 to 1 of the coarse key picture's and 1 to 2 of the fine one's, so a point is half to twice
+    as far from the center as in the frame.
+    """
     ends = []  # for x and y: first and last sample, from the left or the top of the key picture
     for k in (0, 1):
         low, high = tile[k] - size[k] / 2, tile[k] + tile[k + 2] - size[k] / 2

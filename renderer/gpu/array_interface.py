@@ -34,7 +34,7 @@ def import_interface(source: Any, any_order: bool = False) -> Tensor:
         pointer, strides = int(facts["data"][0]), facts.get("strides")
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BufferError(f"its __cuda_array_interface__ is damaged: {error!r}") from None
-    axes: tuple[int, ...] = ()
+    axes: tuple[int, ...] = ()  # C order; else the axes from slowest to fastest (dlpack.Tensor)
     if strides is not None:
         if len(strides) != len(shape) or not dtype.itemsize or any(stride % dtype.itemsize for stride in strides):
             raise BufferError(f"its strides are {strides}, for elements of {dtype.itemsize} bytes")

@@ -56,7 +56,7 @@ def _read(jobs: "SimpleQueue[bytes]") -> None:
 def _end() -> None:
     """Ends the process without waiting for a compiler."""
     folder = os.environ["POCL_CACHE_DIR"]
-    if Path(folder).name.startswith("compile-"):
+    if Path(folder).name.startswith("compile-"):  # a Compiler's temporary folder, not a user's cache
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
@@ -93,9 +93,9 @@ class _Programs:
         self._memory: list[tuple[mmap.mmap, cl.Buffer]] = []  # scratch memory and the buffer in its middle, by pointer
 
     def build(self, platform: int, index: int, text: str, options: list[str], known: str) -> dict[str, str]:
-        """Builds a program, reusing its files from `known`, the parent's PoCL cache.
+        """Builds a program and copies its functions compiled before from `known`, the parent's PoCL cache.
 
-        Returns the program's folder in the child's cache and in the parent's.
+        Returns {"folder": the program's folder}, relative to a cache: it is the same in the child's and the parent's.
         """
         import pyopencl as cl
 
@@ -134,8 +134,9 @@ class _Programs:
             self._queue.flush()
         except cl.Error as error:
             raise KernelError(f"{entry}: {error}") from error
+        # The status falls from QUEUED by SUBMITTED and RUNNING to COMPLETE; PoCL compiles the function before RUNNING.
         while event.command_execution_status > cl.command_execution_status.RUNNING:
-            time.sleep(0.002)  # by now the work-group's function is compiled
+            time.sleep(0.002)
         end = time.perf_counter() + RUN_SECONDS
         while event.command_execution_status == cl.command_execution_status.RUNNING and not self.stuck:
             time.sleep(0.001)

@@ -134,7 +134,7 @@ def dense_order(
     if 0 in shape:
         return shape, ()
     axes = tuple(range(len(shape)))
-    if any_order:
+    if any_order:  # axes of length 1 first, since their strides mean nothing
         axes = tuple(sorted(axes, key=lambda axis: -strides[axis] if shape[axis] > 1 else -math.inf))
     expected = 1
     for axis in reversed(axes):

@@ -59,9 +59,8 @@ class GlContext:
         self.version = 400 if ctx.version_code >= 400 else 330
         self.name, self.counters, self.has_reliable_timer = self.renderer, Counters(), not self.software
         self.driver = f"OpenGL {ctx.info['GL_VERSION']}"
-        ctx.gc_mode = (
-            "context_gc"  # finish() frees the objects that Python's collector frees, perhaps on another thread
-        )
+        # finish() then frees GL's objects: Python's collector may run on another thread, which GL does not allow
+        ctx.gc_mode = "context_gc"
         self._thread = threading.get_ident()
         self._passes: dict[str, Pass] = {}
 

@@ -70,7 +70,10 @@ class GlInterop:
         return partial(self._from_readback, readback, target)
 
     def _from_copy(self, copied: CudaBuffer) -> Texture:
-        """Copies on a second queue, which does not wait for later kernels."""
+        """Copies into the texture on a second queue, which does not wait for later kernels.
+
+        Another frame may have replaced the texture since start().
+        """
         target = self._allocate_texture(copied)
         self._register(copied)
         self._queue = self._queue or copied.device.priority_queue()
@@ -81,7 +84,8 @@ class GlInterop:
 
     def _from_readback(self, readback: ReadbackBuffer, target: Texture) -> Texture:
         target.write(readback.wait().view(target.dtype).reshape(target.shape))
-        self._idle_readbacks.append(readback)
+        if target is self._texture:  # else a frame of another size has replaced the texture since start()
+            self._idle_readbacks.append(readback)
         return target
 
     def release(self) -> None:

@@ -41,6 +41,7 @@ def _lines(name: str) -> tuple[str, ...]:
         path = (SHADERS / name).resolve()
         if not path.is_relative_to(SHADERS) or not path.is_file():
             raise KernelError(f"shaders/{name}: no such file")
+        # an edited text that is not saved yet, or the user's copy of the file
         text = drafts.text_of(path) or drafts.file_of(path).read_text(encoding="utf-8")
         _source_cache[name] = tuple(text.splitlines())
     return _source_cache[name]
@@ -97,7 +98,7 @@ def _expand(
 
     `line_directive(line, name)` formats a #line line. `branch` names the #if, #elif and #else around the file, and
     `seen` has those around each file so far. A file that was included in another branch, which may be inactive, is
-    included again, with a macro as a guard.
+    included again, with a macro as a guard. Each #include_again is a branch of its own, so files inside it get guards.
     """
     name = source_name(file)
     lines = tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
@@ -111,7 +112,7 @@ def _expand(
         around = (*branch, *(f"{name}:{line}" for line in conditions))
         guard = "INCLUDED_" + re.sub(r"\W", "_", included)
         before = seen.get(included, [])
-        if again:
+        if again:  # the macro tells a later #include of the file that it is there
             out += [f"#define {guard}", *_expand(included, seen, line_directive, (*around, f"{name}:{next_line}"))]
         elif not any(around[: len(each)] == each for each in before):  # not yet in this branch, or in one around it
             is_certain = not around and not before  # no guard needed: the compiler meets this text, and no other copy
@@ -193,7 +194,10 @@ def _definition(name: str, value: object) -> str:
 
 
 def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portable.h", /, **constants: object) -> str:
-    """Builds a kernel's text: numbers as #define, the prelude, dtypes as structs, then the file with its includes."""
+    """Builds a kernel's text: numbers as #define, the prelude, dtypes as structs, then the file with its includes.
+
+    The prelude reads the numbers and defines the types of the structs' fields, such as uchar.
+    """
 
     def line_directive(line: int, name: str) -> list[str]:
         return [f'#line {line} "{name}"']

@@ -60,7 +60,10 @@ def _judge(test: Callable[[], Verdict]) -> Verdict:
 
 
 def try_once(key: str, function: str) -> Verdict:
-    """Returns the verdict of run_trial(function), from the record on disk if its key is there."""
+    """Returns the verdict of run_trial(function), from the record on disk if its key is there.
+
+    `function` is "module:name", or the path of a script.
+    """
     return recall_verdicts({key: lambda: Verdict(run_trial(function).reason)})[key]
 
 

@@ -289,6 +289,7 @@ def test_all_digits_of_a_julia_constant_count(gpu):
 def test_the_degree_is_the_formula_s():
     """In whatever order a user sets them; `power` counts where the formula is no polynomial."""
     degrees = {"z^3 + c": 3, "z*z - z^2 + c": 5, "sin(z) + c": 5, "(z^2 + c)^2 - i": 4, "z^12": 12}
+    degrees |= {"z^2.5 + z^2": 5, "(z^3)^-1 + c": 5, "z^2 + c^0.5": 2}  # other powers of z are no polynomials
     for formula, power in degrees.items():
         assert Settings(kind="formula", formula=formula, power=5).degree == power
     assert Settings(kind="mandelbrot", formula="z^3 + c", power=5).degree == 5

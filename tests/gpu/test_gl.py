@@ -62,6 +62,11 @@ def test_bridge_carries_a_buffer_bit_for_bit_and_says_how(gl, device, rng):
         frame.fill(0)  # as the next draw does
         device.finish()
         assert np.array_equal(copied().read(), image)
+    # a copy that is finished after a frame of another size came is not used for frames of that size
+    late, other = bridge.start(frame), device.buffer((3, 2, 4)).fill(0)
+    assert not bridge.texture(other).read().any() and not late().read().any()
+    device.finish()
+    assert not bridge.texture(other).read().any() and not bridge.start(other)().read().any()
     assert bridge.transfer in ("CUDA-GL interop", "through host memory") or bridge.transfer.startswith(
         "through host memory ("
     )

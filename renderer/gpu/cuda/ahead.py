@@ -1,4 +1,7 @@
-"""Starts NVIDIA's driver on a thread by ctypes, without importing CUDA's Python packages, which is slow itself."""
+"""Starts NVIDIA's driver on a thread by ctypes: importing CUDA's Python packages for it would be slow itself.
+
+The driver is tried in a child process first (trial.py), since a bad driver may end or hang its process.
+"""
 
 import ctypes
 import importlib.util
@@ -28,7 +31,7 @@ def _start(index: int) -> None:
     """Retains the primary context, as driver.py will do; driver.py then meets and reports any failure."""
     if why_driver_fails():
         return
-    start_thread(nvrtc.prepare)
+    start_thread(nvrtc.prepare)  # loads the compiler's library meanwhile
     driver = ctypes.CDLL("libcuda.so.1" if IS_LINUX else "nvcuda.dll")
     handle, context = ctypes.c_int(), ctypes.c_void_p()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(handle), index) == 0:

@@ -39,7 +39,7 @@ def kernel_resources(cubin: bytes) -> dict[str, KernelResources]:
             if attribute in values:
                 symbol, value = struct.unpack_from("<II", cubin, at)
                 values[attribute][symbol] = value
-            at += size
+            at += size  # attributes of other formats have their value in place of the size
     symbol_names = sections[symbols.link].offset
     out = {}
     for symbol, registers in values[REGISTER_COUNT].items():

@@ -25,7 +25,7 @@ def open_blas(device: StreamDevice, dtype: DTypeLike) -> VendorBlas | None:
 
 
 class Cublas(VendorBlas):
-    """Products on the device's queue; float32 products are computed in float32, without TF32."""
+    """Products on the default stream, the handle's; float32 products are computed in float32, without TF32."""
 
     def __init__(self, device: StreamDevice, library: ctypes.CDLL, dtype: np.dtype) -> None:
         self.device, self.dtype = device, dtype
@@ -36,7 +36,7 @@ class Cublas(VendorBlas):
         self._one, self._minus_one = ctypes.byref(self._real(1)), ctypes.byref(self._real(-1))
         self._handle = ctypes.c_void_p()
         version = ctypes.c_int()
-        with device:
+        with device:  # makes the device's context current
             self._check("cublasCreate", library.cublasCreate_v2(ctypes.byref(self._handle)))
             self._check("cublasGetVersion", library.cublasGetVersion_v2(self._handle, ctypes.byref(version)))
         self.name = f"cuBLAS {version.value // 10000}.{version.value // 100 % 100}"
@@ -62,6 +62,7 @@ class Cublas(VendorBlas):
             return lambda: None
         sizes = ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_int64(k)
         matrix_arguments = [self._matrix_argument(matrix) for matrix in (a, b, c)]
+        # `batch`: number of products, then the elements from one a, b and c to the next
         count, *strides = (ctypes.c_int64(number) for number in batch)
         call, last = self._gemm, []
         if batch[0] > 1:

@@ -151,7 +151,7 @@ class CudaDevice(Device):
 
     def vendor_blas(self, dtype: DTypeLike) -> VendorBlas | None:
         """The vendor's BLAS for a dtype, or None."""
-        from renderer.gpu.cuda import cublas  # imported here: it loads a library of 500 MB
+        from renderer.gpu.cuda import cublas  # imported here, since few commands multiply matrices
 
         if np.dtype(dtype) not in self._vendor_blas:
             self._vendor_blas[np.dtype(dtype)] = cublas.open_blas(self, dtype)
@@ -369,7 +369,7 @@ class CudaKernel(Kernel):
         self._function = function
 
     def supports_cluster_size(self, groups: int) -> bool:
-        """True if the device can run clusters of so many groups."""
+        """True if the device, whose properties.max_cluster_size is above 1, can run clusters of so many groups."""
         with self.device:
             return groups <= PORTABLE_CLUSTER or self._function.supports_cluster_size(groups, self.group_size)
 
@@ -394,7 +394,7 @@ class CudaKernel(Kernel):
             if kind is int or kind is float:  # the frequent types first: isinstance with a Protocol takes microseconds
                 values.append(argument)
             elif kind is CudaBuffer and argument.device is self.device:
-                kind = bytes
+                kind = bytes  # stands for a pointer in argument_layout()
                 values.append(argument.pointer)
             elif isinstance(argument, np.generic):
                 kind = argument.dtype

@@ -84,7 +84,7 @@ class Context:
 
 
 class PycudaContext(Context):
-    """The primary context, entered by PyCUDA, which aborts a process that ends inside a context: see pop()."""
+    """The primary context, entered and left by PyCUDA, which aborts a process that ends inside a context of PyCUDA."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)

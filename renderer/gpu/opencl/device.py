@@ -48,7 +48,7 @@ def list_devices() -> tuple[list[DeviceInfo], str]:
     """Lists this machine's OpenCL devices; also returns the reason if there is none."""
     if cl is None:
         return [], f"PyOpenCL is missing ({IMPORT_ERROR}): {pip_install('pyopencl')}"
-    rejected = select_drivers()
+    rejected = select_drivers()  # the loader now skips these; SYSTEM_LIST stands for all drivers (icd.py)
     try:
         platforms = [] if str(SYSTEM_LIST) in rejected else cl.get_platforms()
     except cl.Error:
@@ -289,6 +289,7 @@ class OpenclKernel(Kernel):
 
     def _before_launch(self, threads: int, arguments: tuple[object, ...]) -> None:
         """Waits until the functions that a first launch needs are compiled: PoCL compiles one for each Launch."""
+        # launches are rounded up to whole groups: the most groups of a small grid
         large = threads > MAX_SMALL_GRID // self.group_size * self.group_size
         if self._was_launched[large]:
             return

@@ -146,7 +146,7 @@ def _try(driver: Path) -> Verdict:
             return Verdict(f"it names no library. {advice}", harmless=True)
     trial = run_trial(TRIAL, "" if driver is SYSTEM_LIST else library, environment=environment)
     if trial.reason:
-        no_sys = IS_LINUX and not processors()
+        no_sys = IS_LINUX and not processors()  # processors() reads /sys, as PoCL does
         return Verdict(f"{trial.reason}. {'Mount /sys, which it may need' if no_sys else advice}")
     reason = trial.answer["reason"]
     return Verdict(f"{reason}. {advice}" if reason and reason != NO_DEVICE else reason, trial.answer["harmless"])

@@ -29,7 +29,7 @@ def try_devices(library: str) -> dict[str, object]:
             continue
     reasons = [reason for device in devices if (reason := _try_device(device))]
     if len(reasons) < len(devices):
-        return {"reason": "", "harmless": True}  # one device works; self_test() reports broken ones
+        return {"reason": "", "harmless": True}  # one device works; opening.py tests each that it opens
     return {"reason": "; ".join(reasons) or NO_DEVICE, "harmless": not reasons}
 
 

@@ -72,7 +72,7 @@ class OpenclBuffer(Buffer):
         queue, flags = self.device._queue, cl.map_flags.WRITE_INVALIDATE_REGION
         array, _ = cl.enqueue_map_buffer(queue, self._memory, flags, 0, (self.nbytes,), np.dtype(np.uint8))
         ask_for_large_pages(array.ctypes.data, self.nbytes)
-        array.base.release(queue)
+        array.base.release(queue)  # unmaps the memory
 
     def _upload(self, array: np.ndarray) -> None:
         self.device.wait_for_compiler()
@@ -177,6 +177,7 @@ class OpenclTimestamp:
     @property
     def has_passed(self) -> bool:
         """See Timestamp; a failed kernel is reported by seconds_since()."""
+        # negative: the command failed
         return bool(self._event.command_execution_status <= cl.command_execution_status.COMPLETE)
 
     def seconds_since(self, earlier: OpenclTimestamp) -> float:
