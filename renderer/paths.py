@@ -78,7 +78,7 @@ def ensure_cache() -> Path:
         return Path(folder).expanduser()
     temporary = str(private_folder() / CACHE)
     if missing := why_unusable(temporary):
-        # The two reasons of why_unusable() for a full disk.
+        # the two reasons of why_unusable() for a full disk: too few bytes are free, or the system says so
         is_full = missing.endswith("are needed") or missing in map(os.strerror, DISK_FULL)
         raise (DiskFullError if is_full else UnavailableError)(
             f"no place for compiled kernels: {folder}: {reason}; {temporary}: {missing}. {CACHE_HINT}"

@@ -54,7 +54,7 @@ def part_rows(stepped: SteppedFactors, bars: list[Bar], devices: int, largest: f
 
 
 def touched(stepped: SteppedFactors, part: Part) -> list[int]:
-    """Returns the block columns that a part changes."""
+    """Returns the block columns that a part changes; the look-ahead updates the one whose panel is factored next."""
     layout, i = stepped.layout, part.step
     if part.name == "panel":
         return [i]
@@ -85,6 +85,7 @@ def part_picture(
     values[top : top + side, left : left + side] = part.matrix[index[:, None], index]
     _outline(pixels, stepped, part, (left, top, side))
     for t in range(stepped.layout.p):
+        # block column t has layout.s columns, from t s on
         x0, x1 = (left + min(c * stepped.layout.s, n) * side // n for c in (t, t + 1))
         pixels[strip // 2 : strip // 2 + strip, x0 + 1 : x1] = DEVICE_COLORS[t % devices % len(DEVICE_COLORS)]
     marks = _draw_line(pixels, bars, part, (left + side + 8, top, width - left - side - 12, side))
@@ -106,7 +107,7 @@ def matrix_colors(matrix: np.ndarray) -> tuple[np.ndarray, Legend]:
 
 
 def _mark_pivots(shown: np.ndarray, part: Part, n: int) -> None:
-    columns = np.flatnonzero(part.pivots != np.arange(part.factored))
+    columns = np.flatnonzero(part.pivots != np.arange(part.factored))  # whose pivot row is not the diagonal's
     shown[part.pivots[columns], columns] = PIVOT
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from renderer.formats.images import decode_srgb
 
-PIXELS_PER_DEGREE = 0.7 * 3840 / 0.7 * np.pi / 180  # a screen 0.7 m wide of 3840 pixels, seen from 0.7 m
+PIXELS_PER_DEGREE = 0.7 * 3840 / 0.7 * np.pi / 180  # distance * pixels / width of the screen, in m
 COLOR_EXPONENT, FEATURE_EXPONENT = 0.7, 0.5
 SMALL_PART, SMALL_RANGE = 0.4, 0.95  # errors below 0.4 of the largest are spread over 0 to 0.95
 FEATURE_DEGREES = 0.082  # width of an edge or a point
@@ -98,6 +98,7 @@ def _features(luminance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     gauss = np.exp(-(x**2) / (2 * deviation**2))
     strengths = []
     for taps in (-x * gauss, (x**2 / deviation**2 - 1) * gauss):
+        # positive weights add up to 1, negative ones to -1
         taps = np.where(taps > 0, taps / (taps[taps > 0].sum()), taps / (-taps[taps < 0].sum()))
         across = gauss / gauss.sum()
         strengths.append(np.hypot(_convolve(luminance, taps, across), _convolve(luminance, across, taps)))

@@ -62,6 +62,7 @@ def layout(nodes: Sequence[GraphNode]) -> np.ndarray:
     neighbors (K. Sugiyama et al. 1981).
     """
     positions = np.full((len(nodes), 2), np.nan)
+    # the second argument: the nodes before this index are left out
     layers = ordered_layers([node.inputs for node in nodes], max(len(nodes) - MAX_NODES, 0))
     for depth, layer in enumerate(layers):
         for order, index in enumerate(layer):

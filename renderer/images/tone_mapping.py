@@ -39,6 +39,7 @@ class ExposureMeter:
         for k in range(0, len(linear), METERED_ROWS):
             red, green, blue = (linear[k : k + METERED_ROWS, ..., c] * LUMINANCE_WEIGHTS[c] for c in range(3))
             luminance = red + green + blue
+            # 1e30: leaves out infinity and damaged values
             lit = luminance[(luminance >= MIN_METERED_LUMINANCE) & (luminance < 1e30)]
             self._sum += int(np.rint(np.log2(lit, dtype="f8") * (1 << 20)).astype("i8").sum())
             self._count += lit.size

@@ -69,6 +69,7 @@ def command(args: argparse.Namespace) -> int:
         return _list(args.json)
     lesson = requested_lesson(args)
     if args.html is not None:
+        # refuses a file that another program wrote, unless --force
         with own_outputs(args.html / f"{lesson.name}.html", force=args.force):
             return write_lesson(lesson, args)
     return _carry_out(lesson, args) if args.step else _describe(lesson)
@@ -172,7 +173,7 @@ def write_lesson(lesson: "Lesson", args: argparse.Namespace) -> int:
     cpu = host()
     machine = f"{bench.gpu.device.name}, in a computer with {cpu['cores']} cores ({cpu['cpu']})"
     page = lesson_page(lesson, results, output, machine)
-    write_text(output, page, is_sealed=True)
+    write_text(output, page, is_sealed=True)  # ends with a checksum, by which own_outputs() knows the file
     problems = [result.problem for result in results if result.problem]
     for problem in problems:
         print(f"rayfold: {problem}", file=sys.stderr)

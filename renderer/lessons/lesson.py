@@ -181,7 +181,7 @@ def find_lesson(name: str) -> Path:
 def read_lesson(folder: Path) -> Lesson:
     """Reads and checks the lesson of a folder; InputError, with file and key, for every mistake."""
     toml, words = folder / "lesson.toml", folder / "lesson.md"
-    for path in (toml, words):
+    for path in (toml, words):  # named_file() may refuse links that lead out of the folder
         named_file(path.name, folder, (path.suffix,), f"{folder}: a file")
     table: LessonTable = from_table(LessonTable, read_toml(toml), str(toml), folder)
     intro, texts = _read_words(words, table.title)

@@ -69,6 +69,7 @@ def evaluate(program: Program, device: Device) -> ProgramResult:
     path = Path(program.file)
     try:
         compilation = load_program(path, lambda dag: DeviceTarget(dag, device, "device"))
+        # explain() describes the kernels that the target adds to this list
         compilation.target.trace = [] if program.explain else None
         arrays = {name: np.array(value, "f4") for name, value in program.given.items() if isinstance(value, list)}
         numbers = {name: repr(value) for name, value in program.given.items() if not isinstance(value, list)}
@@ -89,4 +90,4 @@ def bind_program(path: Path, device: Device, **arrays: np.ndarray) -> Callable[[
     compilation = load_program(path, lambda dag: DeviceTarget(dag, device, "device"))
     value = build_main(compilation, arrays, {})
     assert isinstance(value, FunctionValue) and isinstance(compilation.target, DeviceTarget), path
-    return compilation.target.capture(value.node)[1]
+    return compilation.target.capture(value.node)[1]  # of (representation, launch)

@@ -89,11 +89,11 @@ def view_weights(field: LightField, camera: VirtualCamera, shape: str) -> np.nda
     """
     if shape == "all":
         return np.ones(len(field.pixels))
-    half = field.half_extent
+    half = field.half_extent  # (rows, columns) from the middle of the array to its border
     center = camera_position(field, camera.u, camera.v)
-    radius = camera.aperture * max(half.max(), 0.5)
+    radius = camera.aperture * max(half.max(), 0.5)  # 0.5: a single camera has no extent
     points = center + (radius * _aperture_points(shape) if radius else np.zeros((1, 2)))
-    to_grid = np.linalg.inv(field.grid_basis)
+    to_grid = np.linalg.inv(field.grid_basis)  # from (u, v) in spacings to (row, column) steps
     cells = points @ to_grid + half
     limit = np.array([field.rows - 1, field.columns - 1])
     inside = ((cells > -1e-6) & (cells < limit + 1e-6)).all(1)
@@ -102,9 +102,10 @@ def view_weights(field: LightField, camera: VirtualCamera, shape: str) -> np.nda
     cells = np.clip(cells[inside], 0, limit)
     low = np.minimum(np.floor(cells + 1e-9), np.maximum(limit - 1, 0)).astype("i4")
     fraction = np.clip(cells - low, 0, 1)
-    fraction[fraction < 1e-9] = 0
+    fraction[fraction < 1e-9] = 0  # a sample at a camera belongs to no other one
     total = np.zeros(field.rows * field.columns)
     for row, column in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        # fraction for the camera below or to the right (1), 1 - fraction for the other (0)
         weight = np.abs(1 - row - fraction[:, 0]) * np.abs(1 - column - fraction[:, 1])
         index = np.minimum(low + (row, column), limit) @ (field.columns, 1)
         total += np.bincount(index, weight, len(total))

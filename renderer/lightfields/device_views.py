@@ -124,6 +124,7 @@ class DeviceViews:
         staging_buffers = [
             self._device.staging_buffer(min(block, count) * view_bytes + 2 * self._guard) for _ in range(2)
         ]
+        # the file needs all constants; copy_views reads GUARD_BYTES alone
         constants = dict(WIDTH=1, HEIGHT=1, CHANNELS=3, PITCH=16, GUARD_BYTES=self._guard, VIEW_SHIFT=VIEW_SHIFT)
         copy = self._device.kernel("lightfields/lightfield.cu", "copy_views", group_size=GROUP_SIZE, **constants)
         for number, start in enumerate(range(0, count, block)):

@@ -55,6 +55,7 @@ def resolve_v_direction(field: LightField) -> LightField:
     if field.rows < 2 or field.columns < 2 or len(field.pixels) < 4:
         return field
     points, flipped = _textured_points(field), field.flip_v()
+    # 1e12 in place of infinite costs, of too few views, keeps the sums finite
     cost, flipped_cost = (np.minimum(_coarse_cost(f, points).min(1), 1e12).sum() for f in (field, flipped))
     return flipped if flipped_cost < 0.7 * cost else field
 

@@ -13,7 +13,7 @@ from renderer.lightfields.light_field import LightField
 SOURCE = "lightfields/lightfield.cu"
 WARP_COLUMNS = 128  # columns of pixels that a warp of refocus_gpu computes
 ROWS_PER_THREAD = 4  # rows of pixels that a thread of refocus_gpu computes
-# The same with bulk copies, for the most columns whose registers suffice; fewer rows give more groups.
+# Rows a thread -> the widest view in columns, of refocus_gpu with bulk copies; fewer rows give more groups.
 STAGED_ROWS = {8: 8 * WARP_COLUMNS, 4: 16 * WARP_COLUMNS, 2: 16 * WARP_COLUMNS}
 STAGED_VIEWS = 3  # views whose rows a group holds in local memory: 2,270 frames a second, 2,140 with 2 (H200)
 GPU_GROUP_SIZES = (128, 512)  # large groups reuse rows from the cache; small groups occupy all units at a small view
@@ -103,7 +103,10 @@ def staged_rows(width: int, height: int, units: int) -> int:
 
 
 def staged_bytes(pitch: int, rows: int) -> int:
-    """Returns a group's bytes of local memory: the table, and the rows and mbarriers of STAGED_VIEWS views."""
+    """Returns a group's bytes of local memory: a table of 256 floats for each of 32 lanes, and STAGED_VIEWS views.
+
+    Of a view these are `rows` + 1 rows, 32 bytes more, and an mbarrier of 8 bytes.
+    """
     return 256 * 32 * 4 + STAGED_VIEWS * ((rows + 1) * pitch + 32 + 8)
 
 

@@ -144,7 +144,7 @@ def from_positions(
         fitted = _fit_grid(steps, uv, middle, messages)
         if fitted is not None:
             basis, cameras = fitted
-    center = np.flatnonzero((steps == 0).all(1))
+    center = np.flatnonzero((steps == 0).all(1))  # the middle view, if there is one, is the origin
     if len(center):
         cameras = cameras - cameras[center[0]]
     missing = sorted({(r, c) for r in range(rows) for c in range(columns)} - {tuple(cell) for cell in indices.tolist()})
@@ -227,6 +227,7 @@ def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, l
             try:
                 view = future.result()
             except InputError as error:
+                # a hostile file, or views of several sizes: the whole light field is refused
                 if "zip bomb" in str(error) or OTHER_SIZE in str(error):
                     raise
                 warnings.append(f"{error}; the other views are shown")

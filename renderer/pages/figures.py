@@ -1,4 +1,4 @@
-"""Draws figures (plot.Plot) as inline SVG by matplotlib, which only this module imports.
+"""Draws figures (plot.Plot) as inline SVG by matplotlib.
 
 The SVG takes colors from the page's CSS variables and uses the reader's fonts. It is FIGURE_WIDTH points wide, so that
 its text is legible on a phone. Lessons and the bench report call draw_plots().

@@ -105,6 +105,7 @@ class BandDigits(Measurement):
             lu = BandedLU(ab, k, k)
             refined = solve_refined(lu, b)
             change = np.abs(lu.solve(b) - refined.x).max() / np.abs(refined.x).max()
+            # the refined solution, which stands for the exact one, may itself be wrong by its bound
             digits["by the factors", name] = _digits(max(change, refined.forward_bound))
             digits["refined", name], digits["proven", name] = _digits(refined.forward_bound), 0.0
             with suppress(IncompleteError):

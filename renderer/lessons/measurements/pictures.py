@@ -133,6 +133,7 @@ class Noise(_Sweep):
         """Draws the reference and the pictures, and measures their differences."""
         first_variant = next(iter(self.named_variants().values()))
         base = vary(vary(bench.scenes[self.panel], first_variant), {self.key: self.reference})
+        # the reference has as much time again: its draws are not counted in bench.spent
         reference, device, drawn = self._draw(bench, vary(base, {"seed": 77}), bench.seconds)
         noise: dict[tuple[str, Value], float | None] = {}
         for key, (scene, _) in self.runs(bench).items():
@@ -184,7 +185,7 @@ class LiveRays(PanelMeasurement):
         """Traces one sample and reads its stencil at each bounce."""
         scene, size = bench.scenes[self.panel], bench.size(self.size)
         picture: Any = bench.picture(scene)
-        trace = picture.trace_stages(scene.settings, size)
+        trace = picture.trace_stages(scene.settings, size)  # one sample with its state at each bounce (stage_trace.py)
         live = [np.asarray(trace.live_rays(depth)) for depth in range(trace.depths)]
         words = [np.asarray(trace.occupancy(depth)) for depth in range(trace.depths)]
         series = {
