@@ -33,7 +33,8 @@ SWIZZLE_ROWS = 8  # block rows whose groups are launched together, so that they 
 class MatmulVariant:
     """A kernel variant: `entry` of `file` compiled with `constants`; `group` threads compute `block_tile` of out.
 
-    `local_bytes` is the dynamic shared memory of a group, beside its statically declared local arrays.
+    A 0 in `block_tile` depends on the sizes of the product. `local_bytes` is the dynamic shared memory of a group,
+    beside its statically declared local arrays.
     """
 
     name: str
@@ -114,8 +115,8 @@ def _tensor_cores(
 ) -> MatmulVariant:
     """A variant with tensor cores: `block_tile` per group, `k` deep, `warp_tile` per warp, `stages` tiles in a ring.
 
-    `mma_depth` is the depth of one instruction, 4 or 8. With two `fragment_sets` a
-    warp reads the fragments of the next instructions while the current ones multiply.
+    `mma_depth` is the depth of one instruction, 4 or 8. With two `fragment_sets` a warp reads the fragments of the next
+    instructions while the current ones multiply.
     """
     group = block_tile[0] // warp_tile[0] * (block_tile[1] // warp_tile[1]) * 32
     assert k // mma_depth % fragment_sets == 0, (name, k, mma_depth)  # the sets alternate

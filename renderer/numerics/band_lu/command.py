@@ -204,11 +204,12 @@ def solve_files(request: SolveRequest) -> tuple[Json, list[dict[str, float]]]:
             raise InputError(
                 "entries of one place add up to numbers that float64 does not hold; nothing can be certified"
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # True if b would be rounded to the float32 of the matrix
             loses_digits = band.ab.dtype == np.float32 and not np.array_equal(b.astype("f4"), b)
         in_double = request.certified is not None or request.extended or loses_digits
         residual_device = devices[0] if devices else _residual_device(band.ab.size * max(b.size // len(b), 1))
         is_complex_form = form is not None and form.is_matrix
+        # System's block, precision, in_double and cholesky
         options = request.block, PRECISIONS.get(request.precision or ""), in_double, request.cholesky
         system = System(band, request.trans, devices, *options, residual_device, is_complex_form, overwrite_ab=True)
     except InputError as error:
@@ -221,7 +222,7 @@ def solve_files(request: SolveRequest) -> tuple[Json, list[dict[str, float]]]:
     }  # fmt: skip
     if lu.info:
         return result | {
-            "singular_column": (lu.info - 1) // (2 if is_complex_form else 1),
+            "singular_column": (lu.info - 1) // (2 if is_complex_form else 1),  # two real columns for a complex one
             "residual": None,
             "rcond": 0.0,
             "seconds": {"factor": factored},
@@ -266,7 +267,7 @@ def _read_system(request: SolveRequest) -> tuple[matrices.Band, np.ndarray, Augm
     path, rhs = Path(request.band), Path(request.rhs)
     if not request.least_squares:
         band = matrices.read_band(path, None if request.natural_order else narrowing_order)
-        try:
+        try:  # both functions check kl, ku and the shape of ab
             (checked_complex if band.ab.dtype.kind == "c" else shaped_band)(band.ab, band.kl, band.ku)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error

@@ -70,6 +70,7 @@ def real_form(band: Band, b: np.ndarray, is_transposed: bool) -> RealForm | None
     if is_matrix:
         real = real_band(checked_complex(band.ab, band.kl, band.ku))
         order = None if band.order is None else (2 * band.order[:, None] + [0, 1]).ravel()
+        # (kl, ku) before reordering
         natural = 2 * band.natural[0] + 1, 2 * band.natural[1] + 1
         band = Band(real, 2 * band.kl + 1, 2 * band.ku + 1, natural, order, band.is_rounded)
     return RealForm(band, is_matrix, is_matrix and is_transposed, b.shape)

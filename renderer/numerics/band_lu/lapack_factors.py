@@ -159,7 +159,7 @@ class TridiagonalFactors(LapackFactors):
     def __init__(self, layout: BlockLayout, dtype: np.dtype):
         super().__init__(layout, dtype)
         self._gttrf, self._gttrs = get_lapack_funcs(("gttrf", "gttrs"), dtype=self.dtype)
-        self._factors: list[np.ndarray] = []
+        self._factors: list[np.ndarray] = []  # dl, d, du, du2 and ipiv of gttrf
 
     def _factor(self, matrix: np.ndarray) -> None:
         *self._factors, self.info = self._gttrf(matrix[2, :-1], matrix[1], matrix[0, 1:])

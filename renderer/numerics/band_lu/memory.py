@@ -20,6 +20,7 @@ USABLE = 0.9  # fraction of device memory for factors: the driver and the kernel
 
 def host_bytes(layout: BlockLayout, dtype: DTypeLike, is_blocked: bool) -> int:
     """Bytes of the factors in host memory, plus the workspaces in which each core packs block columns."""
+    # twice gbtrf's storage: a bound for every class of lapack_factors.py with its copies
     per_column = layout.ld + 1 if is_blocked else 2 * (2 * layout.kl + layout.ku + 1)
     packing = available_cores() * (layout.kl + layout.ku + 1) * (layout.s + 8) if is_blocked else 0
     return (layout.p * layout.s * per_column + packing) * np.dtype(dtype).itemsize

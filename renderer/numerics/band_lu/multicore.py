@@ -77,7 +77,7 @@ class HostFactors(BlockFactors):
         self._sizes = np.zeros(layout.p)  # max |a_ij| of each block column
         self.clock: list[ClockEntry] = []  # phases of all threads, in the order in which they ended
         self._threads = threads or max(min(available_cores(), layout.u * layout.s // MIN_COLUMNS_PER_CORE), 1)
-        # Steps between the packing of a block column and its first use; each thread has a scratch block column.
+        # Steps between the packing of a block column and its first use: the cores but core 0 pack in turn.
         self._pack_distance = self._threads - 1 if self._threads > 1 else 2
         self._workspaces = [block_columns.pack_workspace(layout, dtype) for _ in range(self._threads)]
         self._spans = [partition_columns(layout, i, self._threads) for i in range(layout.p)]

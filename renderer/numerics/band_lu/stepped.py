@@ -65,7 +65,7 @@ class SteppedFactors:
         self.parts: list[Part] = []
         self._factored = 0
         factors.watch = lambda name, step: self._note(factors, name, step)
-        factors.factor(np.asarray(ab, "f8"), 0.0)
+        factors.factor(np.asarray(ab, "f8"), flush_above=0.0)  # subnormal numbers are always flushed to zero
         self.info, self.pivots = factors.info, factors.pivots()
 
     def _note(self, factors: HostFactors, name: str, step: int) -> None:
@@ -99,7 +99,8 @@ def time_line(layout: BlockLayout, cores: int, seed: int = 0) -> list[Bar]:
     ab = np.random.default_rng(seed).normal(size=(kl + ku + 1, n))
     factors = HostFactors(BlockLayout(n, kl, ku, block), np.float64, threads=cores)
     for _ in range(2):  # the first run warms up threads and caches
-        factors.factor(ab, 0.0)
+        factors.factor(ab, flush_above=0.0)
+    # ClockEntry (multicore.py): step, phases, the times between them, thread
     clock = [entry for entry in factors.clock if entry[1] != ("copy",)]
     began = min(times[0] for _, _, times, _ in clock)
     core_0 = next(thread for _, phases, _, thread in clock if phases == ("panel",))

@@ -100,6 +100,7 @@ def enclose_extended(
     transposed = ExtendedFactors(transposed_band(factors.ab, factors.kl, factors.ku), factors.ku, factors.kl)
 
     def bound_rows(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """As _rows_of_proof(), with z and `left` in pairs of high and low parts (2, n, k)."""
         unit = np.eye(n, rows.stop - rows.start, -rows.start)
         z = transposed.solve((unit, np.zeros_like(unit)))
         left, size = transposed.residual(z, unit), np.abs(z).sum(axis=0)
@@ -107,15 +108,16 @@ def enclose_extended(
         norms += transposed.residual_errors(left, band_matvec(*band, size, transposed=True) + unit)
         return (size.T @ s_bound + n * TINY) * INFLATION, norms.sum(axis=0) * INFLATION
 
+    # r, y and s of the head, as pairs (2, n, m): y is a correction of x, and `size` is |y|
     with np.errstate(over="ignore", invalid="ignore"):
         r = factors.residual(x[None], sides)
         y = factors.solve(r)
-        s, size = factors.residual(y, r[0]), np.abs(y).sum(axis=0)
+        s, size = factors.residual(y, r[0]), np.abs(y).sum(axis=0)  # r's low part is added in the next line
         s_bound = np.abs(s[0] + r[1]) + np.abs(s[1]) + uncertainty * (width * (np.abs(x) + size).max(axis=0) + 1)
         s_bound += factors.residual_errors(r, band_matvec(*band, np.abs(x)) + np.abs(sides))
         s_bound = (s_bound + factors.residual_errors(s, band_matvec(*band, size) + np.abs(r[0]))) * INFLATION
         failure = "no enclosure can be proven: the condition of the matrix is too large for twice the precision"
-        norm, radius = _by_inverse(x.shape, bound_rows, progress, lambda: failure)
+        norm, radius = _by_inverse(x.shape, bound_rows, progress, lambda: failure)  # bounds |A^-1 s|
         radius = np.where(sides.any(axis=0) | x.any(axis=0), (radius + size) * INFLATION, 0.0)
     return Enclosure(refined.x, radius.reshape(refined.x.shape), norm, "extended inverse")
 

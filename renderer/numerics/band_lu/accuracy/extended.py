@@ -153,7 +153,7 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
         step, moved = steps[:, :, :count], steps[:, :, count:]
         vanished = np.abs(unit * (moved[0] + probes + moved[1]))
         contraction = SAFETY * np.sqrt(n) * vanished.max()
-        high, low = _difference(x, -step)
+        high, low = _difference(x, -step)  # x + step
         changes = np.abs(unit * step[0]).max(axis=0) * contraction / (1 - contraction)
         # Bound of the rounding errors of residuals and sums.
         rounding = EPSILON * (contraction + 4 * EPSILON) * np.abs(unit * high).max(axis=0)
@@ -164,4 +164,4 @@ def solve_extended(factors: ExtendedFactors, b: np.ndarray, units: np.ndarray | 
     is_zero = ~(sides.any(axis=0) | high.any(axis=0))
     error = np.where(is_zero, 0.0, np.where(np.isnan(error), np.inf, error)).reshape(b.shape)
     solution = high.reshape(b.shape)
-    return RefinedSolution(solution, error, after.backward_error, 1, solution, after.values)
+    return RefinedSolution(solution, error, after.backward_error, corrections=1, scaled=solution, residual=after.values)

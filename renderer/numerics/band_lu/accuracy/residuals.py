@@ -38,6 +38,8 @@ class Residual(NamedTuple):
 
     def error_bounds(self, kl: int, ku: int) -> np.ndarray:
         """Proven bounds (n, m) of the errors of `values`, for a band of kl sub- and ku superdiagonals."""
+        # Dot2: u |r| + (N u)^2 size bounds the error of N products (Ogita et al.); a row has kl + ku + 1 products and
+        # b. The factor 2 and one term more are a margin.
         terms = kl + ku + 3
         with np.errstate(over="ignore", invalid="ignore"):
             bounds = EPSILON * np.abs(self.values) + 2 * (terms * EPSILON) ** 2 * self.size

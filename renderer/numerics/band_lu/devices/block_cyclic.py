@@ -115,8 +115,8 @@ class BlockCyclicFactors:
     def _factor_on_devices(self, uploader: "ColumnUploader | None", timer: "PhaseTimer") -> None:
         """All steps with two queues per device: panel i + 1 is factored while step i updates the remaining columns.
 
-        In step i the host waits for the download of streamed block column i - lag. Those of i - lag to i + 1 are under
-        way then: lag + 2 block columns, one for each readback buffer.
+        In step i the host waits for the download of streamed block column i - lag. The downloads of block columns
+        i - lag to i + 1 are under way then: lag + 2 of them, as many as a device has readback buffers (memory.py).
         """
         layout, lag = self.layout, 0 if self.is_resident else READBACKS - 2
         self._start_panel(0, timer)
@@ -183,7 +183,10 @@ class BlockCyclicFactors:
         timer.add_host_seconds(i, "copy", time.perf_counter() - began)
 
     def _panel_memory(self, columns: DeviceColumns, i: int) -> PanelMemory:
-        """The memory of panel i and of its pivots on a device: in the matrix or in a panel buffer."""
+        """The memory of panel i and of its pivots on a device: in the matrix or in a panel buffer.
+
+        Returns ((buffer, offset, leading dimension) of the panel, (buffer, offset in int32) of the pivots).
+        """
         is_owner = columns is self._owner(i)
         if self.is_resident and is_owner:
             panel = columns.matrix, columns.diagonal_offset(i), self.layout.ld
@@ -208,6 +211,7 @@ class BlockCyclicFactors:
             self._host = BlockFactors(self.layout, self.dtype)
             for columns in self.per_device:
                 slots = columns.matrix.read().reshape(columns.slots, self.layout.stride)
+                # slots beyond the last block column of the device are empty, hence not strict
                 for t, slot in zip(range(columns.index, self.layout.p, len(self.per_device)), slots, strict=False):
                     self._host.column(t)[:] = slot
         self._host.panel_pivots = self._panel_pivots
@@ -234,7 +238,7 @@ class BlockCyclicFactors:
         if not self.is_resident:
             factors = self.download()
             return np.array([factors.max_abs_u()]), factors.diagonal()
-        stats = [columns.upper_stats() for columns in self.per_device]
+        stats = [columns.upper_stats() for columns in self.per_device]  # 0 for the columns of other devices
         return np.sum([s[0] for s in stats], axis=0), np.sum([s[1] for s in stats], axis=0)
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:

@@ -241,6 +241,7 @@ class DeviceColumns:
     def reset(self) -> None:
         """Prepares for another factorization: clears `info` and restarts the panel counter of the recorded graph."""
         self.info.fill(0)
+        # advance_panel adds `devices` before each panel of this device, the first of which is panel `index`
         self._panel_index.write(np.array([self.index - self.devices], "i4"))
 
     def factor_panel(self, i: int) -> None:
@@ -324,8 +325,8 @@ class DeviceColumns:
         """Applies panel i to `count` block columns of this device from `first` on: interchanges, trsm and update.
 
         `panel_memory` is ((buffer, offset, ld) of panel i, (buffer, offset) of its pivots). `ahead` marks the
-        look-ahead block column, which our own kernel updates, never the vendor's GEMM. timestamp(phase, self) is called
-        before each launch.
+        look-ahead block column, which our own kernel updates, never the vendor's GEMM: that runs on the default stream,
+        not on the priority queue. timestamp(phase, self) is called before each launch.
         """
         if count <= 0:
             return
@@ -388,6 +389,7 @@ class DeviceColumns:
             if devices == 1:
                 yield bind_gemm(below, run * s, s, left, upper, rest)
             else:
+                # from a slot to the next, whose block column is devices * s rows further down
                 gap = layout.stride - devices * s
                 yield bind_gemm(below, s, s, left, upper, rest, (run, 0, gap, gap))
             first, count = first + run * devices, count - run

@@ -111,12 +111,12 @@ class Substitution:
         for vectors in self._vectors:
             vectors.b.write(rhs)
         blocks, count = np.arange(self.layout.p), len(self._per_device)
-        self._run(Sweep(transposed, transposed))
+        self._run(Sweep(upper=transposed, transposed=transposed))  # L, or U^T
         if not transposed:  # the second sweep reads rows of y that other devices computed
             y = self._merge([vectors.y for vectors in self._vectors], blocks % count)
             for vectors in self._vectors:
                 vectors.y.write(y)
-        self._run(Sweep(not transposed, transposed))
+        self._run(Sweep(upper=not transposed, transposed=transposed))  # U, or L^T
         # The step of L^T that makes the last interchange of a block determines which device has its final rows.
         last_owners = np.maximum(blocks - self.layout.l, 0) if transposed else blocks
         return self._merge([vectors.x for vectors in self._vectors], last_owners % count)
@@ -164,11 +164,12 @@ class Substitution:
             return
         dtype, flags = self.columns.dtype, []
         self._has_inverses, self._is_swept = True, self._has_room_for_inverses()
+        # without room `_inverses` is empty, and nothing is launched
         for columns, inverses in zip(self._per_device, self._inverses, strict=self._is_swept):
             flags.append(columns.device.buffer(1, "u4").fill(0))
             invert = columns.kernel(PREPARE_FILE, "invert_triangles", 256)
             threads = 2 * columns.slots * (self.layout.s // INVERTED_COLUMNS) * invert.group_size
-            limit = dtype.type(np.finfo(dtype).eps ** -0.5)
+            limit = dtype.type(np.finfo(dtype).eps ** -0.5)  # largest magnitude that is not too large
             storage = columns.index, self.layout.p, self.layout.u, self.layout.ld, columns.devices, columns.slots
             invert(threads, columns.matrix, *inverses, flags[-1], limit, *storage)
         if any(int(flag.read()[0]) for flag in flags):
@@ -189,6 +190,7 @@ class Substitution:
         """Uploads permutations and chooses `_vectors` and `_recorded` for `count` right-hand sides, on every device."""
         self._upload_pivots(panel_pivots)
         layout, dtype = self.layout, self.columns.dtype
+        # popped and stored again, so that the most recently used is the last one
         self._kept[count] = self._vectors, self._recorded = self._kept.pop(count, ([], {}))
         if len(self._kept) > KEPT_COUNTS:
             del self._kept[next(iter(self._kept))]  # the least recently used
@@ -319,6 +321,7 @@ class Substitution:
         """The two launches of step i of U^T y = b or L^T z = y: products with solved rows, then the triangle."""
         layout, s, outside = self.layout, self.layout.s, self._rows_outside(i, sweep.upper)
         top, (base, solution) = np.uint64(columns.diagonal_offset(i)), vectors.ends(sweep)
+        # the rows outside the block begin `first` rows from its top, their values at `first_value` of the window
         first, first_value = (-outside, layout.u * s - outside) if sweep.upper else (s, 0)
         shared = self._window, self._reach, layout.p * s, vectors.count, layout.u, layout.ld
         kernel, chunks = self._step_kernel(columns, "subtract_column_products", sweep.upper)
@@ -327,7 +330,8 @@ class Substitution:
         yield kernel.bind_launch(chunks * s * kernel.group_size, columns.matrix, *products, *target)
         kernel, chunks = self._step_kernel(columns, "solve_transposed_step", sweep.upper)
         buffers = top, vectors.sides, solution, now, following, self._permutations[columns.index]
-        sizes = i, s + outside, layout.l * s if i else 0, *shared
+        first_final = layout.l * s if i else 0  # rows from here on are interchanged by no later step of L^T
+        sizes = i, s + outside, first_final, *shared
         yield kernel.bind_launch(chunks * kernel.group_size, columns.matrix, *buffers, *sizes)
 
 

@@ -61,8 +61,8 @@ def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
     exponents = _exponents(ab, kl, ku)
     start = _least_squares_exponents(exponents, kl, ku)
     limit = LIMITS[ab.dtype.str[1:]]
-    rows = -_largest(exponents, kl, ku, True, start.clip(-limit, limit)).clip(-limit, limit)
-    columns = -_largest(exponents, kl, ku, False, rows).clip(-limit, limit)
+    rows = -_largest(exponents, kl, ku, of_rows=True, others=start.clip(-limit, limit)).clip(-limit, limit)
+    columns = -_largest(exponents, kl, ku, of_rows=False, others=rows).clip(-limit, limit)
     smallest_normal = int(np.finfo(ab.dtype).minexp) + 1  # exponent of frexp
     is_exact = not any(
         ((exponents[d, j] + rows[i] + columns[j] < smallest_normal) & (exponents[d, j] != OF_ZERO)).any()
@@ -73,6 +73,7 @@ def equilibration(ab: np.ndarray, kl: int, ku: int) -> Scaling | None:
 
 def rhs_exponents(b: np.ndarray, rows: np.ndarray | int) -> np.ndarray:
     """The exponents (m,) that bring the largest magnitude of each column of b (n, m), scaled by 2^rows, below 1."""
+    # -(1 << 20) stands for a zero: no number has such an exponent
     exponents = np.where(b == 0, -(1 << 20), np.frexp(b)[1] + rows)
     largest = exponents.max(axis=0)
     return np.where(largest == -(1 << 20), 0, -largest)

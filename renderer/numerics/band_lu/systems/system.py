@@ -103,6 +103,7 @@ class System:
         """
         rhs, shift = self.scaled_rhs(b)
         refined = refined._replace(x=refined.scaled)
+        # what enclose() and enclose_extended() take after the factors
         options = refined, rhs, progress, self._scaling_error(b, rhs, shift)
         enclosure = None
         if self._extended:
