@@ -102,9 +102,10 @@ def draw_mattes(geometry: Geometry, settings: Settings, params: np.ndarray, samp
     # In the order of the kernel's `names`; "" for instances whose primitives have the name.
     names = [where for where, _ in settings.items("distance_fields", "instances")]
     names += [""] * sum(group.columns * group.rows for group in settings.scattered)
-    names += [name for *_, name in shapes.instanced]
+    names += [name for *_, name in shapes.instanced]  # of the node of each instanced mesh of a model
     first_material, first_primitive = len(names), len(names) + len(settings.material_names)
     names += [*settings.material_names, *(name for name, _ in shapes.objects)]
+    # shapes.objects: (name, number of primitives) of each shape, in the order of the primitives' ids
     counts = [1] * first_primitive + [count for _, count in shapes.objects]
     words = np.repeat(np.array([name_word(name) if name else 0 for name in names], "u4"), counts)
     tables = device.buffer((int(params["tile_height"]), int(params["tile_width"]), len(LAYERS), SLOTS), "u8").fill(0)

@@ -14,6 +14,7 @@ from renderer.records import dataclass, field
 from renderer.scene.schema import reference, setting
 
 KINDS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "distance_fields").glob("*.h")))
+# The struct DistanceField of sphere_trace.h; `inverse` is the matrix from world to field space.
 FIELD = np.dtype([
     ("inverse", "f4", (3, 4)), ("parameters", "f4", (4,)), ("kind", "i4"), ("material", "i4"), ("iterations", "i4"),
     ("power", "i4"), ("scale", "f4"), ("radius", "f4"), ("detail", "f4"), ("spare", "f4"),
@@ -39,6 +40,7 @@ class DistanceField:
 
 def bounding_radius(field: DistanceField) -> float:
     """Returns the radius, in field space, of a sphere about the origin around the fractal, with a margin."""
+    # the half diagonal of the cube; radii beyond which z^n + c and z^2 + c grow without end
     radius = {
         "menger": np.sqrt(0.75),
         "mandelbulb": 2.0 ** (1 / (field.power - 1)),

@@ -141,6 +141,7 @@ class Film:
 
     def write_range(self, arrays: tuple[np.ndarray, ...]) -> None:
         """Replaces the current range by arrays that read_range() returned here or on another device."""
+        # fourth numbers: alpha of the means and, if the variance is kept, no sample missed (samples_of())
         for buffer, array, fourth in zip(self.current, arrays, (1.0, 0.0), strict=False):
             pixels = np.full(buffer.shape, fourth, "f4")
             pixels[..., :3] = array

@@ -168,7 +168,7 @@ class Geometry:
     def _transforms(self, settings: Settings) -> InstanceTransforms:
         """Returns the transforms of instances, then of scattered ones, then of instanced meshes of models."""
         groups = []
-        index, material = self._names.index, material_indices(settings) | {"": -1}
+        index, material = self._names.index, material_indices(settings) | {"": -1}  # -1: the shape's own materials
         if settings.instances:
             shape_of = np.array([index(instance.shape) for instance in settings.instances])
             material_of = np.array([material[instance.material] for instance in settings.instances])
@@ -182,7 +182,7 @@ class Geometry:
             groups.append(InstanceTransforms(shape_of, materials, matrices, matrices))
         if instanced := self.shapes.instanced if self.shapes else []:
             shape_of = np.array([index(name) for name, *_ in instanced])
-            opening, closing = (np.array([row[k] for row in instanced]) for k in (1, 2))
+            opening, closing = (np.array([row[k] for row in instanced]) for k in (1, 2))  # matrices (3, 4)
             groups.append(InstanceTransforms(shape_of, np.full(len(shape_of), -1), opening, closing))
         return InstanceTransforms(*(np.concatenate(column) for column in zip(*groups, strict=True)))
 
@@ -207,13 +207,13 @@ class Geometry:
             if material >= 0:
                 material_of(primitives)[:] = material
             emits = materials["emission"][material_of(primitives), 3] > 0
-            primitives = primitives[emits & (radius_of(primitives) <= 0)]
+            primitives = primitives[emits & (radius_of(primitives) <= 0)]  # triangles; spheres have a radius
             if not len(primitives):
                 continue
             chosen = np.flatnonzero((instances.shape_of == shape) & (instances.material_of == material))
             opening = instances.matrices_open[chosen]
             count += len(chosen) * len(primitives)
-            if self._names[shape] in self.shapes.closing:
+            if self._names[shape] in self.shapes.closing:  # its vertices move while the shutter is open
                 return NO_LIGHTS
             if count > MAX_INSTANCED_LIGHTS or (opening != instances.matrices_close[chosen]).any():
                 return NO_LIGHTS

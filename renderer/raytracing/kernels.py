@@ -64,7 +64,8 @@ DEFAULTS = {  # constants that only scenes with the feature set
 #     ray_count                      32 rays for each block of the tile
 #     sample_index, first_sample     of the sample to draw, and of the first one of its range (film.py)
 #     max_depth, rr_depth            rays of a path at most, and before Russian roulette may end it
-#     light_count                    rows of the light table; inverse_light_power: 1 / total power of the lights
+#     light_count, sun_count         rows of the light table, and of them suns; light_tree_key_count: keys of the tree
+#     inverse_light_power            1 / total power of the lights
 #     lens_radius, focus_distance    in scene lengths; lens_shift_x, _y: fractions of the film's width and height
 #     fisheye_turns                  half of the angle of view, in turns of 360 degrees
 #     non_area_lights, environment, env_cdf, light_tree, light_tree_keys   first rows in `lights` (lights/light_rows.h)

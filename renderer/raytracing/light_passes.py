@@ -14,7 +14,8 @@ from renderer.gpu.device import Buffer
 from renderer.raytracing.ray_buffers import BLOCK, block_counts, padded_rays
 from renderer.raytracing.settings import OTHER_LIGHTS, Settings
 
-LOBE_FLOATS, FLOATS_PER_PASS = 8, 6  # sizes of a ray's record, the same in light_passes.h
+# A ray's record: floats about its path, then floats of each pass; the same in light_passes.h.
+LOBE_FLOATS, FLOATS_PER_PASS = 8, 6
 
 
 def lobe_passes(settings: Settings) -> list[str]:

@@ -86,11 +86,12 @@ def read_hdr(path: Path) -> np.ndarray:
         raise InputError(f"{path}: {width} x {height} pixels; allowed are 1 to {MAX_PIXELS}")
     lines = np.frombuffer(data, "u1", offset=match.end())
     encoded = 8 <= width < 32768 and len(lines) >= 4 and lines[:2].tolist() == [2, 2] and lines[2] < 128
+    # the shortest code of a channel: runs of at most 127 pixels, two bytes each
     least = height * (4 + 8 * -(-width // 127)) if encoded else 4 * width * height
     if len(lines) < least:
         raise InputError(f"{path}: ends early: {width} x {height} pixels need at least {least} bytes, not {len(lines)}")
     rgbe = _decode_rle(lines, width, height, path) if encoded else lines[:least].reshape(height, width, 4)
-    scale = np.ldexp(np.float32(1), rgbe[..., 3].astype("i4") - 136)
+    scale = np.ldexp(np.float32(1), rgbe[..., 3].astype("i4") - 136)  # excess 128, and 8 bits of mantissa
     return np.where(rgbe[..., 3:] > 0, (rgbe[..., :3] + np.float32(0.5)) * scale[..., None], np.float32(0))
 
 
