@@ -46,11 +46,10 @@ def degree(node: ast.expr) -> float | None:
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(exponent))):
             inner = degree(left)
             return None if inner is None else inner * exponent
-        case ast.BinOp(left=base, op=ast.Pow()):  # an exponent that is no whole number, or negative
-            return 0.0 if degree(base) == 0 else None
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = degree(left), degree(right)
-            if a is None or b is None or isinstance(operator, ast.Div) and b > 0:
+            # not a polynomial: a division by z, or a power of z whose exponent is no whole number or negative
+            if a is None or b is None or isinstance(operator, ast.Div) and b or isinstance(operator, ast.Pow) and a:
                 return None
             if not isinstance(operator, ast.Add | ast.Sub):
                 return a + b

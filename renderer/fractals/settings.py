@@ -62,6 +62,8 @@ class Settings(PictureSettings):
         if self.kind == "burning_ship" and self.power != 2:
             raise ValueError(f"power is {self.power}; it must be 2 where kind is 'burning_ship'")
         if self.reproject:
+            # A frame's pixel is a mean of colors, and raw pictures hold numbers; KernelPass, which draws key pictures,
+            # chooses its arithmetic by the view.
             for name, refused in (("palette", ("raw",)), ("precision", ("single", "double"))):
                 value = getattr(self, name)
                 if value in refused:

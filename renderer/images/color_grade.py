@@ -42,7 +42,7 @@ def _grade_rows(
     table = read_cube(lut) if lut else None
     rows = np.zeros((HEADER_ROWS + (len(table.colors) if table else 0), 4), "f4")
     rows[:3, :3] = white_balance(temperature, tint)
-    rows[0, 3] = contrast
+    rows[0, 3] = contrast  # in the unused fourth number of the matrix's first row
     if table:
         rows[3, :2] = table.dimensions, table.size
         rows[4, :3] = 1 / np.subtract(table.high, table.low)

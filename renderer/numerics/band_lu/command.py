@@ -196,6 +196,7 @@ def solve_files(request: SolveRequest) -> tuple[Json, list[dict[str, float]]]:
     devices = () if request.cholesky and request.device is None else solving_devices(request.device)
     band, given, least_squares = _read_system(request)
     try:
+        # the real form of a system with complex numbers (complex_systems.py); None if all are real
         form = real_form(band, given, request.trans)
         band, b = (form.band, form.right_hand_side(given)) if form else (band, given)
         read = time.perf_counter() - began
@@ -232,6 +233,7 @@ def solve_files(request: SolveRequest) -> tuple[Json, list[dict[str, float]]]:
         y, refined = system.solve(b, request.extended, request.refine == "auto")
         progress.advance()
     solved = time.perf_counter() - began
+    # each of the two solves for other unknowns y than the file's x; least squares of complex numbers were refused
     transformation = least_squares or form
     x, radius = transformation.solution(y, refined.error) if transformation else (y, refined.error)
     if request.certified is not None:  # old radii do not belong to the new solution, whatever becomes of the proof

@@ -105,6 +105,7 @@ class HostFactors(BlockFactors):
         with ThreadPoolExecutor(threads) as pool:
             for task in [pool.submit(self._pack_columns, range(k, first, threads), k) for k in range(threads)]:
                 task.result()
+        # `_sizes` has the block columns packed so far: if one is large enough, ab need not be searched
         flush = self._sizes.max() > flush_above or block_columns.max_abs(ab, layout.kl, layout.ku) > flush_above
         progress = Progress(threads)
         with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
@@ -148,7 +149,7 @@ class HostFactors(BlockFactors):
         """Factors panel i, for which the other cores wait, once it may overwrite the inverses of an earlier panel."""
         self._wait_for_packing(progress, i)
         for thread in range(1, self._threads):
-            progress.wait_for(thread, i + 1 - len(self._inverses))
+            progress.wait_for(thread, i + 1 - len(self._inverses))  # the step of the panel whose slot this one takes
         began = time.perf_counter()
         self._factor_panel(i)
         self.clock.append((i, ("panel",), (began, time.perf_counter()), get_ident()))
@@ -205,6 +206,7 @@ class HostFactors(BlockFactors):
         info = self.lapack.getrf(layout.panel_rows(i), s, corner, layout.ld, pivots)
         if info and not self.info:
             self.info = i * s + info
+        # copies the triangles below the diagonal; the ones on it are implied
         inverses = np.multiply(self._triangles[i], self._below, out=self._inverses[slot]).reshape(-1)
         for row in range(0, s, order):
             self.lapack.trtri_unit_lower(order, self._inverse_at(i, row), order)

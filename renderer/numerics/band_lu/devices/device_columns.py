@@ -133,6 +133,7 @@ class DeviceColumns:
         rows = min(layout.l + 1, layout.p) * s
         self.tile = next(n for n in (64, 48, 32, 16) if s % n == 0)
         self.group_columns = largest_divisor(s, max(1, 1024 // s))
+        # The compile-time inputs that band_lu.h describes.
         self._constants: dict[str, Any] = dict(
             S=s, REAL="double" if is_double else "float", DOUBLE=int(is_double), TILE_COLUMNS=self.tile,
             GROUP_COLUMNS=self.group_columns, TILE=largest_divisor(s, 4096 // s),
