@@ -307,6 +307,7 @@ class Substitution:
         """The launch of step i of L y = P b or U x = y by solve_steps.cu."""
         layout, s, group, upper = self.layout, self.layout.s, GROUP, sweep.upper
         kernel, chunks = self._step_kernel(columns, "solve_step", upper)
+        # rows outside of block i that this step changes, and rows that the previous step has changed (solve_rows.h)
         outside, previous = self._rows_outside(i, upper), i + 1 if upper else i - 1
         changed = self._rows_outside(previous, upper) if 0 <= previous < layout.p else 0
         threads = chunks * max(-(-outside // group), 1) * group
