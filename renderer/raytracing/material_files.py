@@ -60,7 +60,7 @@ class MaterialFile:
 
     def declare(self, key: str, value: str) -> None:
         """Stores the declaration of a line `// @key value`; raises InputError for an unknown key."""
-        head, _, condition = value.partition("where ")
+        head, _, condition = value.partition("where ")  # "where CONDITION" or, of a constant, "NAME where CONDITION"
         if key in ("optional", "unlit", "shadow_catcher"):
             setattr(self, key, True)
         elif key == "simd8":

@@ -21,8 +21,9 @@ MATERIAL = np.dtype([
     ("iridescence_thickness_minimum", "f4"), ("iridescence_thickness", "f4"), ("anisotropy", "f4"),
     ("anisotropy_rotation", "f4"), ("dispersion", "f4"), ("diffuse_transmission", "f4"), ("light_group", "i4"),
 ])  # fmt: skip
-COPIED = set(MATERIAL.names or ()) - {"kind"}
+COPIED = set(MATERIAL.names or ()) - {"kind"}  # where a material has a field of the same name
 MIRROR_IOR = 1e3  # stands for the infinite index of refraction, 0 in KHR_materials_ior
+# A glTF material with the defaults of these fields is drawn as `metallic`, any other as `principled`.
 LOBES = ("specular", "specular_color", "ior", "clearcoat", "sheen_color", "transmission", "iridescence", "anisotropy",
          "diffuse_transmission")  # fmt: skip
 PLAIN = gltf.Material()

@@ -61,6 +61,7 @@ def trace_path(schedule: Wavefront, settings: Settings, params: np.ndarray, scen
             light = first(rays.shadow_rays[0])
             # An unoccluded shadow ray adds light to the path.
             kind = "blocked" if np.array_equal(first(rays.radiances), radiance) else "light"
+            # A contribution's second row is the ray's origin, if it need not be the path's vertex (ray_buffers.py).
             start = rays.shadow_rays[1].read().reshape(-1, 4)[1] if rays.shadows_have_origins else first(rays.origins)
             add(kind, depth, start, light, float(light[3]))
         if name in ("generate", "shade"):

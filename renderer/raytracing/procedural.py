@@ -12,7 +12,7 @@ import numpy as np
 from renderer.bvh.primitives import PRIMITIVE, material_of, radius_of, spheres, triangles
 from renderer.raytracing.instances import Point
 
-# Largest level by kind. At that level the shapes have 0.6, 13, 4, 1/30, 6, 10 and 2 million primitives.
+# Largest level by kind. At that level the shapes have 0.6, 13, 4, 1/30, 6, 42 and 2 million primitives.
 MAX_LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
 
 

@@ -60,6 +60,7 @@ class RayBuffers:
         # index of the current sample, and of the first sample of its range (film.py)
         self.sample = film_of.sample if film_of else device.buffer(2, "i4")
         is_wavefront = settings.schedule == "wavefront"
+        # "flags": an int a ray; "compact": the number of active rays, then their indices; otherwise a bit a ray.
         words = {"flags": self.padded_count, "compact": 1 + self.padded_count} if is_wavefront else {}
         self.mask_words = words.get(self.stencil, self.padded_count // WORD_RAYS)
         self.active_masks: list[Buffer] = []  # one for each depth; for the megakernel one buffer (words, MAX_DEPTHS)

@@ -59,7 +59,8 @@ PARTS = {"shade": 2, BOUNCES: 3, FIRST_BOUNCE: 4, ACCUMULATE: 4, BEGIN_SAMPLE: 4
 PART_RAYS = 1
 SCALAR_WORDS = 4  # stencil words, each of 32 paths, whose paths a thread of a device without warps packs together
 SceneArgs = tuple[Buffer, ...]  # SCENE_PARAMS of shaders/raytracing/scene.h
-SampleArgs = tuple[np.ndarray, *tuple[Buffer, ...]]  # SAMPLE_PARAMS (begin_sample.h): launch_params(), the number
+# SAMPLE_PARAMS (begin_sample.h): launch_params(); on devices with graphs also the buffer of the sample's number
+SampleArgs = tuple[np.ndarray, *tuple[Buffer, ...]]
 Programs = dict[str, tuple[int, dict[str, object]]]  # by entry point: threads of a group, compile-time constants
 
 
@@ -182,7 +183,7 @@ class Schedule:
         if self._graph is None:
             launch(self, index, first)
             return
-        if self._sample != (index - 1, first):
+        if self._sample != (index - 1, first):  # the graph's first kernel increments the device's number
             self._begin_sample(index - 1, first)
         self._sample = index, first
         self._graph()
@@ -238,7 +239,7 @@ class Wavefront(Schedule):
     @classmethod
     def _parts(cls, device: Device, constants: dict[str, object], entries: tuple[str, ...]) -> Programs:
         """Returns group size and constants of kernels of the wavefront of a GPU with a stencil of bits."""
-        size, values = next(iter(super()._programs(device, constants).values()))
+        size, values = next(iter(super()._programs(device, constants).values()))  # the same for all kernels
         return {entry: (size, values | {"PART": PARTS.get(entry, PART_RAYS)}) for entry in entries}
 
     def _launch(self, settings: Settings, params: SampleArgs, scene: SceneArgs) -> None:

@@ -285,7 +285,8 @@ class LightGroup:
 class Settings(PictureSettings):
     """The settings of a picture of kind `raytrace`: a scene file's [settings] table.
 
-    `sections` are the window's folds of settings, by title the names of `row_groups` in each.
+    `row_groups` are fields by title, as for Material; `sections` are the titles of these groups by the section of the
+    window's sidebar that shows them, "" for the fields of no group.
     """
 
     sections: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -449,7 +450,7 @@ class Settings(PictureSettings):
         for where, shape in self.items(*SHAPE_GROUPS, "distance_fields"):
             if shape.material not in names:
                 allowed = f"allowed are {format_names(names)}" if names else "materials is empty"
-                if self.materials is Settings.materials:
+                if self.materials is Settings.materials:  # the default, one material
                     allowed = f"materials is not given, so it must be {quoted(names[0])}"
                 raise ValueError(f"{where}: material is {quoted(shape.material)}; {allowed}")
 
@@ -496,8 +497,8 @@ class Settings(PictureSettings):
             "no fog or volumes": self.has_volumes,
             "no light_passes": self.light_passes,
         }
-        for missing in filter(lacks.__getitem__, lacks):
-            raise ValueError(f"caustics is true, which needs {missing}")
+        if missing := [need for need, is_missing in lacks.items() if is_missing]:
+            raise ValueError(f"caustics is true, which needs {missing[0]}")
         balls = len(caustic_balls(self)) + len(caustic_meshes(self))
         if not 0 < balls <= MAX_CAUSTIC_BALLS:
             raise ValueError(

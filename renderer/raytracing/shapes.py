@@ -35,8 +35,8 @@ PRIMITIVE_BYTES, MESH_BYTES, INSTANCE_BYTES = 256, TRIANGLE_BYTES, 1024
 NO_PRIMITIVES = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
 Arrays = tuple[np.ndarray, np.ndarray | None]  # primitives, and their attributes or None
 NamedArrays = tuple[np.ndarray, np.ndarray | None, str]  # and the name of the object
-ModelInstance = tuple[str, np.ndarray, np.ndarray, str]
-Objects = list[tuple[str, int]]
+ModelInstance = tuple[str, np.ndarray, np.ndarray, str]  # see ShapeArrays.instanced
+Objects = list[tuple[str, int]]  # see ShapeArrays.objects
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class SceneShapes:
             before = primitives.get(group, NO_PRIMITIVES)
             # The pose at shutter close only if something moves while the shutter is open.
             for shapes, model in ((primitives, pose.opening), (closing, pose.closing))[: 1 + self._is_blurred]:
+                # Triangles that are equal at one end of the exposure may differ at the other: they stay.
                 moved, rows, moved_objects = nodes.moving_arrays(model, not self._is_blurred)
                 # The id is in w of v0. with_primitive_ids() also makes slivers points; a triangle that moves while the
                 # shutter is open may be a sliver at one end only, so it is numbered without that.
@@ -149,6 +150,7 @@ class _ModelNodes:
         self.shape, self.first_material = shape, first_material
         self._names = gltf_shapes.node_names(model, number, count)
         self.moving_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # names that no scene file can contain
+        # A model with a name is one shape, of which `instances` draws copies: its nodes cannot be instances.
         repeated = gltf_shapes.instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:
@@ -188,7 +190,10 @@ class _ModelNodes:
         return out
 
     def moving_arrays(self, model: gltf.Model, collapse: bool) -> tuple[np.ndarray, np.ndarray, Objects]:
-        """Returns primitives, attributes and objects of moving meshes in world space; `collapse`: gltf_shapes.py."""
+        """Returns primitives, attributes and objects of moving meshes in world space.
+
+        `collapse` turns repeated triangles to points, as collapse_duplicates() does.
+        """
         nodes, scene = [model.mesh_nodes[k] for k in self.moving], self.shape.matrix()
         arrays = [
             gltf_shapes.mesh_arrays(model, mesh, scene @ matrix, self.first_material, collapse, self.shape.scale)

@@ -17,7 +17,7 @@ from renderer.raytracing.settings import Settings
 from renderer.records import dataclass
 from renderer.system.files import read_toml
 
-PARTS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "parts.toml")  # stage -> its name, what shortens it
+PARTS: dict[str, list[str]] = read_toml(ASSETS / "tables" / "parts.toml")  # by stage: its name, what shortens its time
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def stencil_view(trace: StageTrace) -> AlgorithmView:
 
     def step(depth: int) -> StepPicture:
         live = trace.live_rays(depth)
-        from renderer.images.inspection import stencil_picture
+        from renderer.images.inspection import stencil_picture  # imported with the first view
 
         pixels = stencil_picture(live, trace.occupancy(depth))
         return StepPicture(pixels, live, meaning, Legend(0.0, WORD_RAYS, " rays of a block"))

@@ -87,6 +87,7 @@ def write_texcoords(attributes: np.ndarray, number: int, uv: np.ndarray) -> None
 
 def write_colors(attributes: np.ndarray, colors: np.ndarray, faces: np.ndarray) -> None:
     """Writes the vertex colors (n, 4), from 0 to 1, of the corners of faces (m, 3)."""
+    # A color takes two words of 16-bit channels: red and green, blue and alpha.
     pairs = np.rint(np.clip(colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
     words = attributes.view("u4").reshape(len(attributes), -1)
     words[:, COLOR_WORDS] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)

@@ -52,7 +52,7 @@ def traversal_view(
     """Returns the view of counts (height, width) as a heat map; step k draws the boxes of level k over it."""
     most = int(counts.max(initial=0))
     high = max(float(np.ceil(np.quantile(counts, SHOWN))), 1.0)
-    from renderer.images.inspection import false_color
+    from renderer.images.inspection import false_color  # imported with the first view
 
     heat = false_color(counts, 0.0, high)
     can_draw = projection in ("perspective", "orthographic")

@@ -98,7 +98,7 @@ def volume_rows(media: Sequence[Fog | Volume], first: int) -> tuple[int, list[np
         words[3, 1] = volume.cells if isinstance(volume, Volume) else 0
         if grid is not None:
             field = "grid"
-            words[3] = row, *grid.shape[::-1]
+            words[3] = row, *grid.shape[::-1]  # the grid's first row, and its cells along x, y and z
             check_memory(8 * grid.size, f"{volume.file if isinstance(volume, Volume) else ''}: {grid.size} densities")
             values = np.pad((grid / np.float32(largest)).ravel(), (0, -grid.size % 4)).reshape(-1, 4)
             cells.append(values)

@@ -3,8 +3,8 @@
 A preset is a smooth function of direction: a surround without a horizon line, and lights that are large enough for
 next-event estimation and for reflections in metal. preset_map() evaluates the function in float64 at PRESET_SIZE, and
 environment.py uses the map as it uses a file. The main light is at the upper left of a camera that looks along -z;
-default_picture.py rotates the map with the camera. All lights are above 20 degrees of elevation, so that a picture from
-the front shows a plain background.
+default_picture.py rotates the map with the camera. The centers of all lights are above 20 degrees of elevation, so that
+a picture from the front shows a plain background.
 """
 
 from functools import lru_cache

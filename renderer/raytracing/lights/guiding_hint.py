@@ -34,9 +34,10 @@ def guiding_hint(settings: Settings, geometry: Geometry, rows: np.ndarray, light
         glass &= rows["roughness"] > 0  # no path can hit a point light through smooth glass
     local = float(lights.area.power.sum()) + sum(light.power for light in lights.others if light.is_point)
     infinite = sum(light.power for light in lights.others if not light.is_point)
-    has_glass = any(glass[material] for material in geometry.primitives.bounds)
-    if not has_glass or local < MIN_FRACTION * (local + infinite):
+    has_glass = any(glass[material] for material in geometry.primitives.bounds)  # materials of static primitives
+    if not has_glass or local < MIN_FRACTION * (local + infinite):  # sun and sky give too much
         return ""
+    # The rows of a photon: origin, direction, RGB power
     starts = emit_photons(settings, geometry, rows, lights, RAYS).astype("f8")
     material = first_materials(starts[:, 0, :3], starts[:, 1, :3], geometry.primitives.rows)
     power = starts[:, 2].sum(1)
@@ -55,6 +56,7 @@ def first_materials(origins: np.ndarray, directions: np.ndarray, primitives: np.
     nearest, material = np.full(len(origins), np.inf), np.full(len(origins), -1)
     for begin in range(0, len(primitives), CHUNK):
         chunk = primitives[begin : begin + CHUNK]
+        # A primitive with a radius is a sphere: its first distance counts, else the second, as a triangle.
         distance = np.where(radius_of(chunk) > 0, *_distances(origins, directions, chunk))
         closest = distance.argmin(1)
         least = distance[np.arange(len(origins)), closest]

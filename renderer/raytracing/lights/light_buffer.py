@@ -85,7 +85,7 @@ class LightSampler:
         is_preset = settings.environment.preset != "none"
         cdf_size = environment.MAX_PRESET_CDF_SIZE if is_preset else environment.MAX_CDF_SIZE
         cdf = self.environment = environment.environment_cdf(radiance, cdf_size) if radiance is not None else None
-        has_area = (_luminance(materials) > 0).any()
+        has_area = (_luminance(materials) > 0).any()  # else `primitives.rows` is not read from the device
         area = self.area = _area_lights(primitives.rows if has_area else primitives.none, materials, instanced)
         others = self.others = _non_area_lights(settings, _scene_radius2(primitives.bounds, materials), cdf)
         selection = _select_by_power(settings, area, others)
@@ -94,6 +94,7 @@ class LightSampler:
         self.constants = {"INSTANCED_LIGHTS": int(len(triangles) > 0), "LIGHT_TREE": int(selection.has_tree)}
         irradiances = _level_irradiances(others, radiance)
         group_rows = _group_rows(settings, others)
+        # With `caustics`, two rows for each smooth sphere or mesh whose caustics are sampled
         balls = np.concatenate([ball_rows(settings), mesh_rows(settings, primitives.bounds)])
         profiled = [light for light in settings.point_lights if light.file]
         has_directory = bool(profiled) or settings.has_volumes or bool(settings.light_groups) or len(balls) > 0
@@ -147,10 +148,9 @@ class _Selection(NamedTuple):
 def _select_by_power(settings: Settings, area: "AreaLights", others: list[NonAreaLight]) -> _Selection:
     """Returns the selection; with a light tree, one entry stands for all area and point lights."""
     area_power, power = area.power, np.array([light.power for light in others], "f8")
-    if settings.has_volumes:
-        is_infinite = np.array([light.kind >= 0 or light.kind == LIGHT_ENVIRONMENT for light in others], bool)
-        power = _limit_infinite(power, is_infinite, float(area_power.sum()))
     ids, is_point = area.ids, np.array([light.is_point for light in others], bool)
+    if settings.has_volumes:
+        power = _limit_infinite(power, ~is_point, float(area_power.sum()))  # suns and environment are infinite
     has_tree = uses_tree(settings, len(area.ids), int(is_point.sum()))
     if has_tree:
         area_power = np.array([area_power.sum() + power[is_point].sum()])
@@ -169,13 +169,18 @@ def _light_records(others: list[NonAreaLight], selection: _Selection, luminance:
     probabilities = selection.probability[len(selection.probability) - len(others) :]
     for record, light, probability in zip(records, others, probabilities, strict=True):
         in_tree = selection.has_tree and light.is_point
+        # A light of the tree has 1: the kernel multiplies by the probability that the tree finds.
         record[:] = (*light.position, light.kind), (*light.emitted, 1.0 if in_tree else probability), light.falloff
+    # Suns come first; they have no falloff, whose x holds their CDF.
     records[: len(luminance) - 1, 2, 0] = (np.cumsum(luminance) / (luminance.sum() or 1))[:-1].astype("f4")
     return records.reshape(-1, 4)
 
 
 def _group_rows(settings: Settings, others: list[NonAreaLight]) -> np.ndarray:
-    """Returns the light groups of the background and of the non-area lights as rows (k, 4), in backward order."""
+    """Returns the light groups of the background, then of the non-area lights, as rows (k, 4), in backward order.
+
+    Kernels read the words backwards from the directory (LIGHT_GROUP_WORD in light_rows.h).
+    """
     if not settings.light_groups:
         return np.zeros((0, 4), "f4")
     names = ["environment"] + ["environment"] * len(others)  # the sky's sun, too
@@ -208,7 +213,7 @@ def _cdf_rows(power: np.ndarray, ids: np.ndarray) -> np.ndarray:
     emits = power > 0
     table = np.zeros((int(emits.sum()), 4), "f4")
     if len(table):
-        table[:, 0] = environment.cdf_u32(power[emits])[1:].view("f4")
+        table[:, 0] = environment.cdf_u32(power[emits])[1:].view("f4")  # the bits of uint32 values; [0] is always 0
         table[:, 1] = ids[emits].view("f4")
     return table
 
@@ -224,6 +229,7 @@ def _tree_rows(
     points = [(index, light) for index, light in points if light.power > 0]
     if points:
         position = np.array([light.position for _, light in points], "f8")
+        # `power` of a point light is 4 pi times its intensity, over pi. It emits around: all normals, cos_o = -1.
         count, intensity = len(points), np.array([light.power / 4 for _, light in points])
         axis, cos_o, cos_e = np.tile([0.0, 0.0, 1.0], (count, 1)), np.full(count, -1.0), np.zeros(count)
         point_bounds = LightBounds(position, position, axis, cos_o, cos_e, intensity)

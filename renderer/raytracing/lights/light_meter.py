@@ -58,6 +58,7 @@ def lamp_irradiance(surface: SurfaceSamples, suns: tuple[Sun, ...], points: tupl
     for point in points:
         to_light = np.array(point.position) - surface.position
         distance = np.maximum(np.linalg.norm(to_light, axis=1), 1e-9)
+        # PointLight.falloff: x, y, z of an axis vector and an offset, for the direction to the light
         falloff = np.clip(point.falloff[3] - to_light @ np.array(point.falloff[:3]) / distance, 0, 1) ** 2
         intensity = float(np.array(point.intensity) @ LUMINANCE) * falloff
         total += intensity * np.maximum((to_light * surface.normal).sum(1), 0) / distance**3

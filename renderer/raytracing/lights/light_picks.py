@@ -25,7 +25,9 @@ from renderer.raytracing.traversal_cost import clip_to_camera
 
 VIEW = "light picks"
 SAMPLES = 1024  # samples of the pixel that are traced
-MISSED, FAILED, UNUSED, BLOCKED, LIT = range(5)  # outcomes, in the order of light_picks.cu
+# Outcomes, in the order of light_picks.cu: no surface; no light that faces the surface; a light of whose light the
+# surface reflects nothing; an occluded light; a light that arrives.
+MISSED, FAILED, UNUSED, BLOCKED, LIT = range(5)
 COLORS = {LIT: (255, 230, 80), BLOCKED: (240, 70, 60), UNUSED: (150, 150, 150)}
 CELLS = (16, 8)  # columns and rows of the environment's cells; a cell is shown as one light
 MAX_ROWS = 12  # lights with a row each; the others share one row
@@ -167,6 +169,7 @@ def light_view(
     if not groups:
         is_empty = len(picks.ids) > 0 and bool((picks.outcome == MISSED).all())
         why = "nothing is there" if is_empty else "no light is picked there"
+        # StepPicture: pixels, values, meaning, legend, marks
         return AlgorithmView("light", ({"light": why},), lambda _: StepPicture(None, None, why, None, (pixel_mark,)))
     rows = view_rows(picks, groups)
     can_draw = projection in ("perspective", "orthographic")
@@ -182,7 +185,7 @@ def light_view(
         for k, group in sorted(enumerate(groups), key=lambda item: item[0] == index):  # group `index` on top
             points.draw(pixels, group.chosen, picks.outcome, 255 if k == index else DIM)
             center = points.center(group.chosen)
-            if center and (k == index or k < 4):
+            if center and (k == index or k < 4):  # the four most frequent groups are always marked
                 marks.append(Mark(*center, (1.0, 1.0, 1.0, 0.6), 2.0, f"{k}: {rows[k]['of samples']:.1%}"))
         legend = "yellow: the light arrives; red: blocked; gray: not reflected. Alt+click chooses the pixel"
         meaning = f"{rows[index]['light']}, {rows[index]['picks']} of {len(picks.ids)} samples. {legend}"
@@ -197,6 +200,7 @@ class _ProjectedPoints:
     def __init__(self, picks: Picks, params: np.ndarray, orthographic: bool, size: Size):
         self._size, self._params, self._orthographic = size, params, orthographic
         used = picks.outcome > FAILED
+        # Lights that are farther from the surface than `far` are drawn at that distance.
         far = 3 * float(np.linalg.norm(picks.origins[used].astype("f8") - params["eye"][:3], axis=1).max(initial=1.0))
         length = np.minimum(picks.points[:, 3:].astype("f8"), far)
         self._points = picks.origins + picks.points[:, :3] * length

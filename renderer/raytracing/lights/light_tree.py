@@ -125,6 +125,7 @@ def _split_costs(lights: LightBounds, key: np.ndarray, segments: int) -> np.ndar
     low, high = _extremes(key, cells, lights.low, lights.high)
     low, high = low.reshape(segments, BINS, 3), high.reshape(segments, BINS, 3)
     weight = lights.intensity
+    # Lights that emit around (cos_o -1) have no direction to add.
     directed = (weight * (lights.cos_o > -1))[:, None] * lights.axis
     columns = [np.bincount(key, column, cells) for column in (np.ones(len(key)), weight, *directed.T)]
     sums = np.stack(columns, -1).reshape(segments, BINS, 5)

@@ -46,6 +46,7 @@ def emit_photons(
         starts[chosen, 0, :3] = center + radius * (disc + to_light)
         starts[chosen, 1, :3] = -to_light
         starts[chosen, 2, :3] = irradiance * (np.pi * radius**2)
+    # So far a photon has all of its light's power; the light gets count * powers / total of the photons.
     starts[:, 2] *= (total / powers[light_of] / count)[:, None]
     return starts.astype("f4")
 

@@ -24,6 +24,7 @@ def sample_floor(bounds: dict[int, tuple[np.ndarray, np.ndarray]], rows: np.ndar
     """
     glass, smooth = holds(rows, "transmits"), holds(rows, "mirrors") & (rows["roughness"] <= SMOOTH)
     found = [_find_probability(*box, lights, not glass[k]) for k, box in bounds.items() if glass[k] or smooth[k]]
+    # In one sample of a block, each pixel has one bounce that may find the caustic.
     floor = FOUND / (BLOCK * BLOCK * min([p for p in found if p > 0], default=1.0))
     return max(MIN_SAMPLES, 1 << int(np.ceil(np.log2(max(floor, 1.0)))))
 

@@ -53,6 +53,7 @@ def chosen_animation(shape: ModelShape) -> str:
     keys, name = choices_of(shape).animations, shape.animation
     if name in keys:
         return name
+    # Else a number of an animation, as find_animation() takes it
     return keys[int(name)] if name.isdecimal() and len(name) <= 6 and int(name) < len(keys) else ""
 
 
@@ -68,7 +69,7 @@ def choose_animation(scene: Scene, number: int, name: str) -> Scene:
         raise UserError(f"{shape.file}: no animation is named {name!r}")
     if index is None:
         played = replace(shape, animation="", camera=-1, moves_lights=False)
-    elif from_model.is_opened_file(shape, scene):
+    elif from_model.is_opened_file(shape, scene):  # view and lights are the file's, and move with the animation
         view = chosen_camera(scene, number)
         played = from_model.with_animation(shape, model, index)
         played = replace(played, camera=view if _moves(model, index, view) else -1)
@@ -110,7 +111,7 @@ def choose_camera(scene: Scene, number: int, camera: int, time: float) -> Scene:
     shape = scene.settings.models[number]
     model = shape.load()
     in_scene = replace(model.cameras[camera], matrix=shape.matrix() @ model.cameras[camera].matrix)
-    if in_scene.height:
+    if in_scene.height:  # of an orthographic camera, in lengths of the file
         in_scene = replace(in_scene, height=in_scene.height * shape.scale)
     view = from_model.camera_view(in_scene, vertices_of(model) @ shape.matrix()[:3, :3].T + shape.position)
     projection = "orthographic" if in_scene.height else "perspective"
@@ -126,7 +127,8 @@ def choose_camera(scene: Scene, number: int, camera: int, time: float) -> Scene:
 def _moves(model: gltf.Model, animation: int, camera: int) -> bool:
     """Returns True if an animation moves a camera of the file."""
     assert model.rig is not None
-    rows = [row for row, node in enumerate(model.rig.nodes) if node.camera]
+    rows = [row for row, node in enumerate(model.rig.nodes) if node.camera]  # in the order of model.cameras
+    # motion_masks() returns the nodes that move, and the nodes whose meshes deform.
     return 0 <= camera < len(rows) and bool(motion_masks(model, animation)[0][rows[camera]])
 
 

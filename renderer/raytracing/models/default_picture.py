@@ -67,6 +67,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
     low, high = bounds_of(content.vertices)
     has_own_floor = has_floor(content.corners, content.step, low, high)
     center = (low.astype(content.precision) + high.astype(content.precision)).astype("f8") / 2
+    # inside_view() needs all triangles: step 1
     inside = inside_view(content.corners, low, high) if has_own_floor and content.step == 1 else None
     try:
         view = content.view or inside or frame(content.vertices, three_quarter(high - low, has_own_floor), center)
@@ -79,7 +80,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         content = replace(content, emitted=content.emitted * LUMENS_PER_WATT)
         shapes = tuple(replace(shape, emission_scale=LUMENS_PER_WATT) for shape in settings.models)
         settings, own_light = replace(settings, models=shapes), _own_light(content, view)
-    file_light, lights = own_light, content
+    file_light, lights = own_light, content  # what the file brings, for the notes
     if inside and not own_light:  # no light enters a closed room
         # Here and below: four digits, which is enough and short in a scene file.
         power = float(f"{float(((high - low) ** 2)[[0, 2]].min()) / 4:.4g}")
@@ -196,12 +197,13 @@ def triangles_of(model: gltf.Model, step: int) -> tuple[np.ndarray, np.ndarray]:
     glow = [_emitted_luminance(material, model.textures) for material in materials_of(model)]
     corners, emitted = [np.zeros((0, 3, 3))], [np.zeros(0)]
     for mesh, matrix in model.mesh_nodes:
-        flip = 1 if np.linalg.det(matrix[:3, :3]) >= 0 else -1
+        flip = 1 if np.linalg.det(matrix[:3, :3]) >= 0 else -1  # a mirrored node turns the fronts of its triangles
         for part in model.meshes[mesh]:
             if part.faces.shape[1] < 3:
                 continue
             chosen = part.vertices[part.faces[::step, ::flip]].astype("f8")
             corners.append(chosen @ matrix[:3, :3].T + matrix[:3, 3])
+            # Material -1 is none: the last of materials_of(), a default that does not emit
             emitted.append(np.full(len(chosen), glow[part.material]))
     return np.concatenate(corners), np.concatenate(emitted)
 

@@ -130,19 +130,20 @@ def inside_view(corners: np.ndarray, low: np.ndarray, high: np.ndarray) -> Camer
     bodies show their backs there.
     """
     steps = np.arange(ROOM_RAYS) + 0.5
-    cosine, turns = 1 - 2 * steps / ROOM_RAYS, steps * 2.399963  # the golden angle
+    cosine, azimuth = 1 - 2 * steps / ROOM_RAYS, steps * 2.399963  # evenly over the sphere, by the golden angle
     sine = np.sqrt(1 - cosine**2)
-    directions = np.stack([sine * np.cos(turns), cosine, sine * np.sin(turns)], 1)
+    directions = np.stack([sine * np.cos(azimuth), cosine, sine * np.sin(azimuth)], 1)
     angles = np.arange(16) * np.pi / 8
+    # The camera stands in one of these 16 level directions, towards the farthest wall.
     level = np.stack([np.sin(angles), 0 * angles, np.cos(angles)], 1)
     for height in ROOM_HEIGHTS:
         origin = np.array([(low[0] + high[0]) / 2, low[1] + height * (high[1] - low[1]), (low[2] + high[2]) / 2])
-        shifted, is_open = corners - origin, 0
+        shifted, open_rays = corners - origin, 0
         if not _first_front(shifted, np.array([0.0, 1.0, 0.0])) < np.inf:  # no ceiling: most models end here
             continue
         for direction in directions:
-            is_open += not _first_front(shifted, direction) < np.inf
-            if is_open > MAX_OPEN_RAYS:
+            open_rays += not _first_front(shifted, direction) < np.inf
+            if open_rays > MAX_OPEN_RAYS:
                 break
         else:
             distances = np.array([_first_front(shifted, direction) for direction in level])
