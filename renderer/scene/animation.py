@@ -106,7 +106,7 @@ def read_animation(table: object, settings: schema.PictureSettings, context: str
     keys: dict[str, list[Key]] = {}
     for index, row in enumerate(parsed.keyframes):
         for path, value in row.set.items():
-            if folder is not None and settings.is_stale(path, value):
+            if folder is not None and settings.is_stale(path, value):  # an older file may have it
                 continue
             checked = schema.replace_in_file(settings, path, value, f"{context}: keyframes[{index}]: {path}", folder)
             key = Key(row.time, _setting_at(checked, path), row.interpolation, row.curve or EASE)
@@ -382,12 +382,13 @@ def _interpolate(times: list[float], values: Sequence[Any], t: float, interpolat
         return _interpolate_decimal(times, values, t, interpolation, logarithmic)
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return start
-    numbers = [math.log(v) for v in values] if logarithmic and min(values) > 0 else list(values)
+    in_logarithms = logarithmic and min(values) > 0
+    numbers = [math.log(v) for v in values] if in_logarithms else list(values)
     if interpolation in ("linear", "curve"):
         value = numbers[1] + (numbers[2] - numbers[1]) * t
     else:
         value = _cubic_hermite(times, numbers, t)
-    value = math.exp(value) if numbers[1] != start else value
+    value = math.exp(value) if in_logarithms else value
     return round(value) if all(isinstance(v, int) for v in values) else float(value)
 
 
@@ -422,7 +423,10 @@ def _bezier(a: float, b: float, s: float) -> float:
 
 
 def _cubic_hermite(times: Sequence[float], numbers: Sequence[float], t: float) -> float:
-    """Interpolates from numbers[1] to numbers[2] by cubic Hermite; a slope is the chord of a key frame's neighbors."""
+    """Interpolates from numbers[1] to numbers[2] by cubic Hermite.
+
+    The slope at a key frame is the slope of the chord between its two neighbors; it is 0 at the ends of the track.
+    """
     span = times[2] - times[1]
     before, after = times[2] - times[0], times[3] - times[1]
     start = (numbers[2] - numbers[0]) / before * span if times[0] < times[1] else 0.0

@@ -116,6 +116,7 @@ class Camera(View):
         offset = np.subtract(self.position, self.target)
         distance = float(np.linalg.norm(offset))
         closest = max(CLOSEST, CLOSEST * float(np.linalg.norm(self.target)))
+        # A distance that is already outside of the limits may stay, but does not grow further out.
         wanted = min(max(distance * 0.875**steps, min(distance, closest)), max(distance, FARTHEST))
         offset = offset * (wanted / distance)
         return replace(self, position=to_point(np.add(self.target, offset)))

@@ -219,6 +219,7 @@ def to_decimal(value: object, context: str, metadata: Metadata) -> Decimal:
     """Converts a number, or a text of any length up to MAX_CHARACTERS, to the decimal number that is written there."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         raise InputError(f"{context} is {format_value(value)}; it must be a number, or a decimal number as a text")
+    # A WrittenFloat of parse_toml() has the digits of the file as `text`.
     text = value.strip() if isinstance(value, str) else str(getattr(value, "text", value)).replace("_", "")
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"{context} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed")
@@ -353,7 +354,7 @@ def set_from_text(settings: object, key: str, text: str, option: str = "--set", 
     try:
         return replace_path(settings, split_path(key), value, context)
     except InputError as error:  # the error is in the command's arguments, not in a file
-        with suppress(UserError):  # a text that looks like a number
+        with suppress(UserError):  # the setting is a text, and this one looks like a number
             return replace_path(settings, split_path(key), text, context)
         raise UserError(str(error)) from error
 
@@ -439,10 +440,11 @@ def replace_path(
 def replace_all(settings: Any, changes: Mapping[str, object], prefix: str = "", spelled: Mapping[str, str] = {}) -> Any:
     """Returns the settings with the values at the keys (`a` or `a.b[2]`) replaced, and checks them together.
 
-    Raises UserError, which names the key as it is `spelled`, or after the `prefix`.
+    Raises UserError, which names the key as it is `spelled`, or after the `prefix`: "tone." for a tone mapping.
     """
     kinds = field_types(typing.cast(type, type(settings)))
     known, values = {f.name: f for f in fields(settings)}, dict[str, Any]()
+    # Tables before the settings inside of them, which change the new table
     for key, value in sorted(changes.items(), key=lambda change: len(split_path(change[0]))):
         name, *rest = split_path(key)
         if name not in known:

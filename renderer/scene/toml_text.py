@@ -93,11 +93,12 @@ def blocks(text: str) -> list[Block]:
     starts = [_first_comment(lines, line, after) for line, after in zip(headers, [-1, *headers], strict=False)]
     ends = [*starts[1:], len(lines)] if starts else []
     above = Block((), is_item=False, start=0, header=-1, end=starts[0] if starts else len(lines))
-    out, counts = [above], dict[tuple[str, ...], int]()
+    out, counts = [above], dict[tuple[str, ...], int]()  # by array of tables: the index of its last item so far
     for header, start, end in zip(headers, starts, ends, strict=True):
         names, is_item = _header_keys(lines[header])
         if is_item:
             counts[names] = counts.get(names, -1) + 1
+            # The new item's inner arrays of tables begin anew.
             for inner in [other for other in counts if len(other) > len(names) and other[: len(names)] == names]:
                 del counts[inner]
         path: Path = ()
@@ -321,12 +322,13 @@ def _replaced(body: str, path: Path, value: object) -> str:
         document = tomlkit.parse(body)
         table: Any = document
         for depth, name in enumerate(path[:-1]):
-            if isinstance(name, str) and name not in table:
+            if isinstance(name, str) and name not in table:  # a missing table is added with the value in it
                 return _replaced(body, path[: depth + 1], _nested(path[depth + 1 :], value))
             table = table[name]
         if len(path) == 1 and path[0] not in table:
             return _with_key(body, str(path[0]), value)
-        table[path[-1]] = tomlkit.value(format_value(value, MAX_LINE - len(str(path[-1])) - 3))
+        width = MAX_LINE - len(f"{path[-1]} = ")
+        table[path[-1]] = tomlkit.value(format_value(value, width))
         return document.as_string()
     except (TOMLKitError, KeyError, IndexError, TypeError) as error:
         raise TextError(f"{format_path(path)} cannot be changed in the text: {error}") from error

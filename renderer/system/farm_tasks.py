@@ -203,7 +203,7 @@ def run_tasks(
         try:
             while schedule.missing:
                 alive = watch.alive()
-                schedule.abandon(watch.silence, alive)
+                schedule.abandon(watch.silence, alive)  # `silence` has each worker that the scheduler lists
                 schedule.assign(alive)
                 yield from schedule.answers()
         finally:

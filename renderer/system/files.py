@@ -18,7 +18,7 @@ from renderer.errors import InputError, reading
 from renderer.plain import Json
 from renderer.system import drafts
 
-MAX_TEXT_BYTES = 2 << 20  # size of a scene file; the largest of the project has 3 KiB
+MAX_TEXT_BYTES = 2 << 20  # size of a scene file; the largest of the project has 10 KiB
 MAX_LINES_BYTES = 256 << 20  # size of a file of records or of a manifest
 MAX_KEY_NAMES = 32  # names of a dotted key; tomllib's time grows with the square of their number
 FLOAT_DIGITS = 15  # float64 holds every decimal number of so many digits
@@ -39,6 +39,7 @@ def open_input(path: Path | str, max_bytes: int | None = None) -> io.BufferedRea
     try:
         state = os.fstat(file.fileno())
         _check_regular(path, state)
+        # An empty file may have been written to meanwhile: file_size() asks again.
         if not state.st_size and _gives_bytes(path, file) and not file_size(file):
             raise InputError(f"{path}: is made by the system as it is read; a file on a disk is wanted")
         if max_bytes is not None and state.st_size > max_bytes:

@@ -267,7 +267,7 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
             state = os.stat(path)
         except FileNotFoundError:
             folder = target.parent if os.path.islink(path) else Path(path).parent
-            if not folder.is_dir():  # none/../file neither: readers would not find it
+            if not folder.is_dir():  # of `path`: of none/../file, `target` has lost the `none`, but no reader finds it
                 raise UserError(f"{path}: cannot be written: the folder {folder} does not exist") from None
             touched = [target.parent]
         else:
@@ -292,7 +292,7 @@ def atomic_write(path: Path | str, seconds: float = WAIT_SECONDS, mode: int | No
     """
     with claimed(path, seconds=seconds), writing(path):
         target = check_output(path)
-        hidden = unnamed_file(target.parent)
+        hidden = unnamed_file(target.parent)  # its descriptor, and its path in /proc
         handle, name = hidden or tempfile.mkstemp(dir=target.parent, prefix=".rayfold-", suffix=target.suffix[:20])
         with os.fdopen(handle, "r+b", buffering=0) as file:
             try:

@@ -305,7 +305,7 @@ def _write_log(text: str) -> Path:
     """Writes a new file into the folder of logs, which keeps the newest MAX_LOGS files; returns its path."""
     folder = ensure_cache() / "rayfold" / "logs"
     folder.mkdir(parents=True, exist_ok=True)
-    for old in sorted(folder.glob("*.log"))[: 1 - MAX_LOGS]:
+    for old in sorted(folder.glob("*.log"))[: 1 - MAX_LOGS]:  # by name, which begins with the time; one is added below
         old.unlink(missing_ok=True)
     prefix = time.strftime("%Y%m%d-%H%M%S-")
     with tempfile.NamedTemporaryFile("w", dir=folder, prefix=prefix, suffix=".log", delete=False) as file:

@@ -51,6 +51,7 @@ class Progress:
         self._start = time.monotonic()
         self._next = self._start + QUIET_SECONDS  # when to write the next line
         self._bar: Any = None  # of rich, once it is shown
+        # A script's function gets no call before the first step ends: until then lines say what is going on.
         self._watched, self.writes_lines = report is None and sys.stderr.isatty(), bool(report) or self.writes_lines
         self._ended, self._lock = threading.Event(), threading.Lock()
 
@@ -72,7 +73,7 @@ class Progress:
         if self.report is None:
             self._show()
         else:
-            self._ended.set()  # it writes no further line
+            self._ended.set()  # no further line: the function gets the steps from now on
             if is_cancelled(self.report(self.done, self._total)) and self._cancel:
                 self._cancel()
 

@@ -100,7 +100,7 @@ def compile_pass(gl: GlContext, program: Program, tab: Tab) -> Pass:
     except KernelError as error:
         raise ToyError(_sentences(str(error.__cause__), program, tab, gl.renderer)) from error
     known = {uniform.name: uniform.type for uniform in program.uniforms} | {"toy_origin": "vec2"}
-    for name, (_, _, gl_type) in compiled.uniforms.items():
+    for name, (_, _, gl_type) in compiled.uniforms.items():  # components, items of an array, GL's type
         type_ = known.get(name) or BUILTINS.get(ALIASES.get(name, name), "").partition("[")[0]
         if gl_type not in FITTING.get(type_, ()):
             fault = f"is not the {type_} that the picture sets" if type_ else "must be declared in a line of its own"

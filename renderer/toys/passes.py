@@ -53,13 +53,14 @@ class ToyPasses:
     def __init__(self, gl: GlContext, program: Program) -> None:
         self.gl, self.program = gl, program
         self._passes: dict[str, Pass] = {name: compile_pass(gl, program, tab) for name, tab in program.passes.items()}
+        # The source of a cube map may be six paths, a line each.
         images = {c for row in program.channels.values() for c in row if c.source.split("\n")[0] in program.images}
         self._images = {(c.source, c.is_cube): self._read_image(c) for c in images}
         self._keyboard: Texture | None = None
         rows = program.channels.values()
         self._mipmapped = {channel.source for row in rows for channel in row if channel.filter == "mipmap"}
         self._buffers: dict[str, Texture] = {}
-        self._spare: dict[str, Texture] = {}
+        self._spare: dict[str, Texture] = {}  # each buffer's target in the next frame, after which the two are swapped
         self._held: tuple[int, ...] = ()  # the keys of the frame before
         self._drawn: tuple[Size, Input] | None = None  # size and input of the last draw of the buffers
         self.frame = -1  # the frame to which the buffers are drawn
@@ -105,6 +106,7 @@ class ToyPasses:
             return True
         if self._drawn is None or frame < self.frame:
             self._clear(size)
+            # From frame 0, or from `_first` if an edit has just added the first buffer (adopt())
             self.frame, self._first = min(self._first, frame) - 1, 0
         elif size != self._drawn[0]:
             resize = self._scale if is_live and self.frame > KEPT_FRAMES else self._clear
@@ -137,7 +139,7 @@ class ToyPasses:
 
     def _scale(self, size: Size) -> None:
         """Scales the buffers to another size."""
-        scale = self.gl.render_pass("images/toy_display.frag", MODE=2)
+        scale = self.gl.render_pass("images/toy_display.frag", MODE=2)  # copies, without a conversion of colors
         before, frame, held = self._buffers, self.frame, self._held
         self._clear(size)
         self.frame, self._held = frame, held

@@ -127,7 +127,7 @@ class UiContext:
         with self.app.errors_as_messages("looking for edited files"):
             open_files.reload_changed_files(self.app, now)
             open_files.report_reload(self.app)
-        self.gl.ctx.gc()
+        self.gl.ctx.gc()  # frees the GL objects that Python has collected
 
     def _write_window_screenshot(self, width: int, height: int) -> None:
         """Writes the frame to the path of a requested screenshot of the window."""
@@ -251,6 +251,7 @@ class Window:
         self._ui = ui
         with app.errors_as_messages("an event of the window system"):
             self._take_events(ui.idle.wait())
+        # Input that Dear ImGui's queue does not hold
         had_input, self._is_damaged = self._is_damaged or bool(self._dropped), False
         self._show_title(app)
         if self._dropped:
@@ -302,11 +303,12 @@ class Window:
         self._is_damaged = True
 
     def _on_key(self, handle: object, key: int, scancode: int, action: int, mods: int) -> None:
-        """Draws the frames of a chord before its Ctrl or Alt is released: in one frame with that, it is the key alone.
+        """Draws queued frames before an event that must not come in one frame with the events before it.
 
-        The frame of that release is drawn before the next key is pressed, which would have no effect in it. The frame
-        of a held editing key is drawn before the next press: of two in one frame, text editors take one. A field that
-        Tab reaches takes characters from the second frame on.
+        The release of Ctrl or Alt: a chord in the same frame would be its key alone. A press after such a release: it
+        would have no effect in the frame of the release. A press while an editing key is held: of two presses in one
+        frame, text editors take one. A press after Tab: the field that Tab reaches takes characters from the second
+        frame on.
         """
         if action == glfw.PRESS and self._ui is not None:
             for _ in range(self._tab_frames):

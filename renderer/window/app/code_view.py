@@ -79,13 +79,13 @@ class CodeView:
         self.path: Path | None = None
         self.is_focused = False
         self._saved = ""  # the text of the file
-        self._stamp: tuple[int, int] | None = None  # inode and time of change of the file when it was read or written
+        self._stamp: tuple[int, int] | None = None  # file_stamp() of the file when it was read or written
         self._typed, self._typed_at = "", 0.0  # the text of the last frame, and when it changed
         self._compiled = ""  # the text that the picture is made of
         self._is_typed = False  # the user has typed since the text was read or written; see is_changed
         # Of the panel that shows the file: the scene and its TOML text (`base`) that _follow() took in last
         self._followed: tuple[Scene | None, SceneText | None] = None, None
-        app.sync_code, app.save_code, app.revert_code = self.sync, self.save, self.revert
+        app.sync_code, app.save_code, app.revert_code = self.sync, self.save, self.revert  # called by window/state
         self._marked = ""  # the error sentence whose line is marked
 
     @property
@@ -104,9 +104,8 @@ class CodeView:
                 self.open(first)
         if self.path is None:
             return
-        self._is_typed &= (
-            self.app.code_changed is not None
-        )  # save_files.py clears it: the text was saved with its scene
+        # save_files.py clears `code_changed` when it has saved the text with its scene.
+        self._is_typed &= self.app.code_changed is not None
         if not self._is_typed and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
             self.open(self.path)  # another program or save_scene() has written the file
         text = self.editor.get_text()
@@ -136,6 +135,8 @@ class CodeView:
         panel, text = self._own_panel, self.editor.get_text()
         if panel is None or at_rest and panel.is_interacting(self.app.now()):
             return
+        # `base` is the TOML text of a scene file; `kept_scene` is the scene without what its file does not hold, and
+        # `file.in_text` the scene that the text describes already.
         is_followed = panel.scene is self._followed[0] and panel.base is self._followed[1]
         if is_followed or text != self._compiled or panel.short_error:
             return

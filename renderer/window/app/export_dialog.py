@@ -27,7 +27,7 @@ class ExportDialog:
     def draw(self, width: float, height: float, scale: float) -> None:
         """Draws over a window of width x height units, while the dialog is open."""
         if not self.switch or self.app.dialog is not None:
-            self.options = self.options if self.switch else None
+            self.options = self.options if self.switch else None  # kept while the file dialog is open over this one
             return
         if self.options is None or self._panel is not self.app.panel:
             self._panel, self.options = self.app.panel, options_for(self.app.panel, self.is_film)
@@ -54,7 +54,7 @@ class ExportDialog:
         imgui.text_wrapped(panel.scene.title + time)
         if self.is_film and not panel.is_animated:
             imgui.text_colored(theme.WARNING, "nothing moves in this scene: the frames will be equal")
-        if panel.keeps_pixels:
+        if panel.keeps_pixels:  # each frame is made of the frame before
             imgui.text_disabled("drawn anew from frame 0, with the present values")
         context = ControlContext(hidden=() if panel.can_denoise else ("denoise",))
         self.options = options = edit_settings(options, options_for(panel, self.is_film), context)

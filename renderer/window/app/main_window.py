@@ -115,7 +115,7 @@ class MainWindow:
             self._sidebar(0.0, height, width, sheet)
         with app.errors_as_messages("following the code"):
             self.overlays.code.update()
-        overlay = self.edit(app.panel, methodcaller("overlay")) is True
+        overlay = self.edit(app.panel, methodcaller("overlay")) is True  # true if another frame is needed
         app.loop.needs_frame = overlay or self.overlays.code.waits_for_keys
         with app.errors_as_messages("drawing an overlay"):
             self.overlays.draw(available, width, height, now)

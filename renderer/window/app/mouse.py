@@ -35,6 +35,7 @@ def handle_mouse(
     """
     x, y, width, height = rect
     io = imgui.get_io()
+    # PanelEditor.wants_mouse() comes before the panel's button, mouse() after it; both are true if they use the input.
     if index == app.panels.active and edit(app.panel, methodcaller("wants_mouse")):
         return
     imgui.set_cursor_screen_pos((x, y))
@@ -49,8 +50,9 @@ def handle_mouse(
     pointer = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height  # in fractions of the panel's picture area
     u, v = panel.zoom.picture_point(*pointer)
     if imgui.is_item_hovered():
+        # The reference picture of a comparison covers the panel to the right of the pointer.
         panel.comparison.wipe = min(max(pointer[0], 0.0), 1.0)
-        if panel.julia_twin is not None:
+        if panel.julia_twin is not None:  # another panel, which shows the Julia set of the point under the pointer
             panel_actions.move_julia_twin(app, panel, u, v, width / height)
         if app.overlays.inspector:
             picture_overlays.draw_pixel_inspector(panel, rect, fonts, scale)

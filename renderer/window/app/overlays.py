@@ -95,6 +95,7 @@ class Overlays:
         imgui.spacing()
         keys, is_new = (imgui.Key.enter, imgui.Key.d, imgui.Key.escape), imgui.is_window_appearing()
         chosen: unsaved.Choice | None = None
+        # The choices are "save", "discard" and "cancel", the labels and keys in the same order.
         for choice, label, key in zip(get_args(unsaved.Choice), question.labels, keys, strict=True):
             background = theme.COLORS["button_active" if key == imgui.Key.enter else "button"]
             with imgui_ctx.push_style_color(imgui.Col_.button, background):

@@ -47,8 +47,8 @@ def entries(app: AppState) -> list[Action]:
 def matches(offered: list[Action], words: list[str]) -> list[Action]:
     """The actions whose name, group or search words contain all words.
 
-    A name that was typed whole comes first, of a setting before a view's. Then come actions of keys; of these and of
-    the others, those found without their group, then by the first word.
+    Their order, by the first difference: the name up to its colon is what was typed; it is no view; the action has
+    keys; all words are found without the group; the name begins with the first word.
     """
 
     def rank(action: Action) -> tuple[bool, ...]:

@@ -40,6 +40,7 @@ def _lines(kind: type, path: str, seen: set[type]) -> Iterator[Line]:
         return
     seen.add(kind)
     doc = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+    # A dataclass without a docstring has its signature as one.
     yield Line(path or "settings", "" if doc.startswith(f"{kind.__name__}(") else doc, True)
     inner: list[tuple[str, type]] = []
     for f in fields(kind):
@@ -55,7 +56,7 @@ def _tables(hint: object) -> Iterator[type]:
     if isinstance(hint, type) and is_dataclass(hint):
         yield hint
     for inner in get_args(hint):
-        if not isinstance(inner, (str, int, float, type(None))):
+        if not isinstance(inner, (str, int, float, type(None))):  # a value of a Literal
             yield from _tables(inner)
 
 

@@ -200,7 +200,7 @@ class FileDialog:
             if imgui.button(label):
                 self.enter(folder.expanduser())
             imgui.same_line(0, 4 * scale)
-        theme.hint("the folder that the program was started in")
+        theme.hint("the folder that the program was started in")  # of the last button, Here
         text, room = printable(str(self.folder)), imgui.get_content_region_avail().x
         while len(text) > 8 and imgui.calc_text_size(text).x > room:
             text = "..." + text[5:]
@@ -237,6 +237,7 @@ class FileDialog:
             else:
                 imgui.text_disabled(", ".join(suffix[1:] for suffix in self.suffixes))  # a line may end behind a dot
         accept = "Save" if self.saves else "Open"
+        # The message is then the note of the file, which offers to append.
         appends = self.append is not None and self._replaces is not None and "Append" in self.message
         buttons = imgui.calc_text_size(accept + "Cancel" + "Append" * appends).x + (60 + 26 * appends) * scale
         imgui.set_next_item_width(-buttons)

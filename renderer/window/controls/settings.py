@@ -106,6 +106,7 @@ def _edit_rows(settings: Any, original: Any, declared: Rows, context: ControlCon
         imgui.pop_id()
         if new is old or new == old:
             continue
+        # A path that ends with an index is an item's, to which others refer by its name.
         if f.name == "name" and context.rename is not None and path.endswith("]"):
             context.rename(path, new)
             continue

@@ -157,7 +157,7 @@ def _next_number(value: float, kind: type, metadata: Mapping, direction: int) ->
         new = value + direction
     else:
         new = value + direction * ((high - low) / 20 if low is not None and high is not None else 0.1)
-    if kind is int:
+    if kind is int:  # at least one further
         new = round(new) if round(new) != value else value + direction
     if high is not None and new > high:
         return (low if low is not None else high) if value >= high else high

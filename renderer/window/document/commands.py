@@ -67,6 +67,7 @@ def _insert(document: Document, item: Item, value: object, label: str) -> Docume
         later = order[order.index(item.group) + 1 :]
         table = to_table(value, base.path.parent)
         document = document.with_text(lambda text: toml_text.insert_item(text, path, item.index, table, label, later))
+    # Old indices by new index, for _with_moved_paths()
     numbers = [*range(item.index), -1, *range(item.index, len(values))]
     values.insert(item.index, value)
     document = replace(document, selection=item).with_settings(**{item.group: tuple(values)})
@@ -87,6 +88,7 @@ def delete(document: Document, item: Item) -> Document:
     numbers = list(range(len(values)))
     del values[item.index], numbers[item.index]
     document = _with_moved_paths(document.up_to_date(), item.group, numbers)
+    # The last item of a list is left to up_to_date(), which may have to write an empty list in place of the default.
     if values and item_count(document.text().text, path) == len(values) + 1:
         document = document.with_text(lambda text: toml_text.remove_item(text, path, item.index))
     return replace(document, selection=None).with_settings(**{item.group: tuple(values)}).up_to_date()

@@ -185,6 +185,7 @@ def _triangles(primitives: np.ndarray, ray: Ray) -> float:
     for start in range(0, len(primitives), CHUNK):
         chunk = primitives[start : start + CHUNK]
         sides = (chunk[name][:, :3].astype(float) for name in ("v0", "edge1", "edge2"))
+        # triangle_distances() returns the distances, and the mask of fronts.
         nearest = min(nearest, float(triangle_distances(sides, ray.origin, ray.direction)[0].min(initial=np.inf)))
     return nearest
 

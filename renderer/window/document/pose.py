@@ -79,6 +79,7 @@ def with_pose(item: Any, pose: Pose) -> Any:
     axes = pose[:3, :3] / sizes
     changes: dict[str, object] = {name: _point(pose[:3, 3]) for name in ("position", "center") if name in names}
     if "direction" in names and not _is_round(item):
+        # item_pose() gives the y axis the direction.
         changes["direction"] = _point(axes[:, 1] * np.linalg.norm(item.direction))
     elif "rotation_degrees" in names and not _same_axes(item, axes):
         degrees = _angles(axes)

@@ -228,6 +228,7 @@ class Editor(PanelEditor):
     def step_palette(self, step: int) -> None:
         """Switches to the next (1) or the previous (-1) built-in palette."""
         names, flame = palettes.builtin_names(), self.flame
+        # From colors that are no built-in palette, a step in either direction leads to the first palette.
         here = names.index(flame.palette) if not flame.colors and flame.palette in names else -step
         name = names[(here + step) % len(names)]
         self.change(edit.with_palette, name)
@@ -256,7 +257,7 @@ class Editor(PanelEditor):
         """A chaos game for short runs of any flame, without waiting for its kernels to compile."""
         if self._game is None:
             self._game = ChaosGame(self.app.gpu.device)
-            self._game.kernels.never_block()
+            self._game.kernels.never_block()  # they compile in background threads
         return self._game
 
     def try_random(self) -> None:
@@ -268,7 +269,7 @@ class Editor(PanelEditor):
             values = {name: getattr(flame, name) for name in FLAME_FIELDS}
             values |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
             self.selected = self.key = 0
-            view = replace(view, center=(view.center[0], -view.center[1]))
+            view = replace(view, center=(view.center[0], -view.center[1]))  # y points down, as in .flame files
             self.show(replace(self.settings, view=view, y_axis="down", keyframes=(), **values), moved=False)
 
     def save(self) -> None:

@@ -27,9 +27,9 @@ class GradientEditor:
         self._stops: list[gradient.Stop] = []
         self._palette = b""  # the palette that has these stops
         self._pressed: tuple[np.ndarray, list[gradient.Stop]] | None = None  # palette and stops before a drag
-        # the slider pressed last, the palette before that, and its stops
+        # The name of the slider pressed last, and the palette and its stops before that press
         self._slid: tuple[str, np.ndarray, list[gradient.Stop]] = "", np.zeros((256, 3)), []
-        self._held = 0  # its value while it is held or typed into
+        self._held = 0  # the value of this slider while it is held or typed into
 
     def draw(self) -> None:
         """Draws the section."""

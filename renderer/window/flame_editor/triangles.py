@@ -52,6 +52,7 @@ class WindowTransform:
         normal = facing if count == 3 else np.array([0.0, 0.0, 1.0])
         start = np.append(near, [0.0] * (3 - count))
         lines = self.forward[:2] - np.outer(position, self.forward[2])
+        # As long as the other rows, so that the rank tolerance of lstsq() treats the three rows alike
         normal = normal / np.linalg.norm(normal) * np.linalg.norm(lines[:, :3])
         goal = [*(-lines @ np.append(start, 1.0)), 0.0]
         moved = np.linalg.lstsq(np.stack([*lines[:, :3], normal]), goal, 1e-12)[0]  # none along a plane seen edge-on
@@ -63,6 +64,7 @@ class WindowTransform:
         b = b - a  # (x w, y w, w) of the point at t along the line are a + t b
         seen = b[:2] * a[2] - a[:2] * b[2]  # direction of the line in the window
         target = float(seen @ position)
+        # t is 0 for a line that the camera sees as a point.
         t = (target * a[2] - seen @ a[:2]) / (seen @ b[:2] - target * b[2] or math.inf)
         return tuple((np.array(origin) + t * np.subtract(end, origin)).tolist())
 
@@ -152,6 +154,6 @@ def apply_drag(flame: Flame, drag: Drag, point: Point) -> Flame:
         factor = (end - o) / (start - o) if abs(start - o) > 1e-12 else 1.0
         corners[1:] = [((factor * (each - o) + o).real, (factor * (each - o) + o).imag) for each in ends]
     else:
-        moved = CORNERS if drag.handle in ("O", INSIDE) else drag.handle
+        moved = CORNERS if drag.handle in ("O", INSIDE) else drag.handle  # its letters: OX moves O and X
         corners[[name in moved for name in CORNERS[: len(corners)]]] += np.subtract(point, drag.start)
     return edit.with_triangle(flame, drag.index, corners.tolist(), drag.post)
