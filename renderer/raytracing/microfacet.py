@@ -37,7 +37,7 @@ def table_source() -> str:
     Tables of optional lobes are in an #if, because glass_table and sheen_table take compilers 0.3 s.
     """
     with np.load(ASSET, allow_pickle=False) as stored:
-        names = {"ggx_table": "reflector", "glass_table": "dielectric", "sheen_table": "sheen"}
+        names = {"ggx_table": "reflector", "glass_table": "dielectric", "sheen_table": "sheen"}  # in the file
         values = {name: stored[key].ravel() for name, key in names.items()}
         layers = _layers(stored["anisotropic"])
     sizes = {

@@ -124,7 +124,7 @@ class SceneShapes:
             group = nodes.shape.name or (nodes.moving_name if self._moves_as_instance else "")
             if group == nodes.moving_name:
                 instanced.append((group, np.eye(3, 4), np.eye(3, 4), ""))
-            before = primitives.get(group, NO_PRIMITIVES)
+            before = primitives.get(group, NO_PRIMITIVES)  # primitives of this name that do not move
             # The pose at shutter close only if something moves while the shutter is open.
             for shapes, model in ((primitives, pose.opening), (closing, pose.closing))[: 1 + self._is_blurred]:
                 # Triangles that are equal at one end of the exposure may differ at the other: they stay.

@@ -121,6 +121,7 @@ class TextureArrays:
         self._rows: dict[_Row, int] = {}  # indices in `textures`
         self._size = 0  # words of the images
         offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
+        # Also fills _rows and offsets, and counts _size.
         records = [self._record(m, textures, extras, offsets) for group, textures in groups for m in group]
         self.material_textures = np.array(records, self._dtype)
         transforms = np.array([row.transform for row in self._rows], "f4").reshape(-1, TRANSFORM_WORDS)

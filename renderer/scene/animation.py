@@ -246,14 +246,17 @@ def _with_tracks(scene: Scene, tracks: Iterable[Track]) -> Scene:
 
 
 def _with_keys(scene: Scene, time: float, values: dict[str, object]) -> Scene:
-    """The scene with key frames of these values, by path, at `time`; they replace the key frames at that time."""
+    """The scene with key frames of these values, by path, at `time`; they replace the key frames at that time.
+
+    A new key frame has the interpolation and curve of the one that it replaces.
+    """
     animation = scene.animation or Animation(DEFAULT_DURATION)
     tracks = {track.path: track for track in animation.tracks}
     for path, value in values.items():
         track = tracks.get(path) or _empty_track(scene.settings, path)
         kept = [key for key in track.keys if not _is_at(key, time)]
-        interpolation = next((key.interpolation for key in track.keys if _is_at(key, time)), "smooth")
-        tracks[path] = track.with_keys([*kept, Key(time, value, interpolation)])
+        replaced = next((key for key in track.keys if _is_at(key, time)), Key(time, value, "smooth"))
+        tracks[path] = track.with_keys([*kept, replaced._replace(time=time, value=value)])
     duration = max(animation.duration, time)
     return replace(scene, animation=replace(animation, duration=duration, tracks=tuple(tracks.values())))
 
@@ -351,9 +354,12 @@ def ease_keys(scene: Scene, chosen: Collection[KeyName], interpolation: str, cur
 
 
 def value_at(track: Track, time: float, period: float | None = None) -> Any:
-    """Returns the track's value at `time`; with a `period` (seconds) the last key frame leads back to the first."""
+    """Returns the track's value at `time`; with a `period` (seconds) the last key frame leads back to the first.
+
+    It does not if they are more than a period apart: the first begins again before the last is reached.
+    """
     keys = track.keys
-    if period is not None and len(keys) > 1:
+    if period is not None and len(keys) > 1 and keys[-1].time - keys[0].time <= period:
         first, last = keys[0], keys[-1]
         keys = (last._replace(time=last.time - period), *keys, first._replace(time=first.time + period))
     if time <= keys[0].time:

@@ -1,4 +1,4 @@
-"""Immutable views: Camera in space (orbit, pan, dolly, fly) and View2D of the plane (pan, zoom).
+"""Immutable views: Camera in space (orbit, pan, dolly, fly), and View2D and DeepView of the plane (pan, zoom).
 
 A view is a setting of a picture (PictureSettings.view), which the window moves by mouse and keys. Every movement
 returns a new view. Movements are fractions of the panel's height, x to the right and y downwards, so that a view does

@@ -17,7 +17,8 @@ from renderer.system.files import parse_toml
 
 Path = tuple[str | int, ...]
 MAX_LINE = 120  # characters: longer lists and tables take a line for each item
-# Strings and comments match first, so that brackets inside of them do not count.
+# Strings and comments match first, so that brackets inside of them do not count. A multi-line string may end in one or
+# two quotes before the three that close it.
 _TOKENS = re.compile(
     r'''"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\#[^\n]*'''
     r"|(?P<header>^[ \t]*\[)|(?P<open>[\[{])|(?P<close>[\]}])",

@@ -2,7 +2,7 @@
 
 Scheduler, workers and client unpickle the messages that they receive, so that whoever reaches one of them can run code
 there. Therefore processes of this machine use TLS with a temporary certificate in memory, and a connection without TLS
-to another machine needs --insecure. `export` calls parse_farm() and open_client().
+to another machine needs --insecure. The commands `export` and `sum` call parse_farm() and open_client().
 """
 
 import asyncio

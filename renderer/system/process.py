@@ -130,7 +130,7 @@ class StopFlag:
         self._outer = -1  # the descriptor that set_wakeup_fd() had before
 
     def __enter__(self) -> "StopFlag":
-        self._signals = stop_signals(lambda number, frame: None)
+        self._signals = stop_signals(lambda number, frame: None)  # handlers that do nothing: the thread reads them
         self._signals.__enter__()
         import socket  # imported here: few commands need it
 

@@ -182,6 +182,21 @@ def test_keys_are_added_moved_and_removed(rng):
     assert delete_keys(still, keys_at(still.animation, 1.0)) == still
 
 
+def test_a_loop_shorter_than_its_keys_shows_their_begin():
+    keys = [{"time": time, "interpolation": "linear", "set": {"depth": depth}} for time, depth in ((0.0, 1), (4.0, 9))]
+    looped = scene(keys, duration=2.0, loop=True)
+    assert [settings_at(looped, time).depth for time in (0.0, 1.0, 1.5, 3.0)] == [1, 3, 4, 3]
+
+
+def test_an_edited_key_keeps_its_easing_curve():
+    curve = (0.1, 0.9, 0.2, 1.0)
+    eased = {"time": 0.0, "interpolation": "curve", "curve": list(curve), "set": {"depth": 2}}
+    edited = scene([eased, {"time": 1.0, "set": {"depth": 8}}])
+    edited = apply_edit(edited, 0.0, replace(settings_at(edited, 0.0), depth=4))
+    (track,) = edited.animation.tracks
+    assert track.keys[0] == Key(0.0, 4, "curve", curve)
+
+
 def test_a_value_that_is_asked_for_holds_at_all_times():
     keys = [{"time": t, "set": {"view.target": [t, 0.0, 0.0], "view.fov_degrees": 40 + t, "depth": 1}} for t in (0, 4)]
     moving = scene(keys)

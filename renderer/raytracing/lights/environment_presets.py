@@ -1,4 +1,4 @@
-"""The environment presets `studio`, `overcast` and `sunset`, for models without lights.
+"""The environment presets `studio`, `overcast` and `sunset`, for models, and for scenes that set `environment.preset`.
 
 A preset is a smooth function of direction: a surround without a horizon line, and lights that are large enough for
 next-event estimation and for reflections in metal. preset_map() evaluates the function in float64 at PRESET_SIZE, and

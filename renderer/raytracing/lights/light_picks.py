@@ -219,6 +219,7 @@ class _ProjectedPoints:
         (width, height), mean = self._size, self._points[chosen].mean(0)
         line, kept = clip_to_camera(np.stack([self._origin, mean])[None].astype("f8"), self._params)
         if kept.any():
+            # Both ends are in front of the camera; line_pixels() also returns the number of each pixel's line.
             ends, _ = project(self._params, line.reshape(-1, 3), self._orthographic)
             x, y, _ = line_pixels(ends.reshape(-1, 2, 2) * self._size, width, height)
             pixels[y, x] = (*COLORS[LIT], opacity // 2)

@@ -1,7 +1,7 @@
-"""The camera of a model's default picture: a front three-quarter view that fills the picture.
+"""The camera of a model's default picture: a front three-quarter view that fills the picture; of a room, one inside.
 
-default_picture.py chooses the direction by three_quarter() and the position by frame(), and asks has_floor() whether
-the model needs a ground.
+default_picture.py chooses the direction by three_quarter() and the position by frame(), or takes the view of
+inside_view(). It asks has_floor() whether the model needs a ground.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Animated models at a time: their poses, and the view and the lights that follow a model's cameras and lights.
 
-geometry.py asks for poses_of() a frame's shutter times; Settings.at_time() calls follow_models().
+geometry.py and cryptomatte.py call poses_of() with a frame's shutter times; Settings.at_time() calls follow_models().
 """
 
 from collections.abc import Sequence

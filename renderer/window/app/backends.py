@@ -111,7 +111,7 @@ class UiContext:
             imgui.end_frame()  # the last frame failed before its end
         new_frame()
         io, began = imgui.get_io(), self.app.now()
-        pixels = io.display_framebuffer_scale.x or 1.0
+        pixels = io.display_framebuffer_scale.x or 1.0  # per window unit
         self.main_window.draw(io.display_size.x, io.display_size.y)
         imgui.render()
         render(framebuffer)

@@ -104,13 +104,13 @@ class CodeView:
                 self.open(first)
         if self.path is None:
             return
-        # save_files.py clears `code_changed` when it has saved the text with its scene.
+        # save_files.py clears `code_changed` as it saves the text with its scene.
         self._is_typed &= self.app.code_changed is not None
         if not self._is_typed and file_stamp(drafts.file_of(self.path)) not in (self._stamp, None):
             self.open(self.path)  # another program or save_scene() has written the file
         text = self.editor.get_text()
         if text != self._typed:
-            if len(text) == len(self._typed) + 1:
+            if len(text) == len(self._typed) + 1:  # one character was typed
                 self._indent_brace()
                 text = self.editor.get_text()
             self._typed, self._typed_at, self._is_typed = text, self.app.now(), True
@@ -128,7 +128,7 @@ class CodeView:
         return next((panel for panel in panels if panel.original.path == self.path), None)
 
     def _follow(self, at_rest: bool = False) -> None:
-        """Takes what was changed over the picture into its text, if that draws without an error.
+        """Takes what was changed over the picture into its text, if the text draws without an error.
 
         `at_rest`: not while the user drags something.
         """

@@ -1,4 +1,4 @@
-"""Overlays of the window: key help, command palette, questions, messages, and the tour of the first start.
+"""Overlays of the window: key help, command palette, questions, dialogs, messages, and the tour of the first start.
 
 MainWindow draws them last in each frame; OverlayState says which are open. A file in the state folder notes
 that the user dismissed the tour, which Ctrl+F1 shows again.
@@ -81,7 +81,8 @@ class Overlays:
             if imgui.button(label, (-1.0, 0.0)):
                 if choice == "cancel":
                     self.app.overlays.dropped = None
-                edit_actions.take_dropped(self.app, choice)
+                else:
+                    edit_actions.take_dropped(self.app, choice)
         imgui.end()
 
     def _question(self, width: float, height: float) -> None:

@@ -1,4 +1,4 @@
-"""Entries of the command palette beside the actions of keys: scenes, files, lessons, views, additions, and settings.
+"""Entries of the command palette beside the actions of keys: scenes, files, lessons, views, additions, settings, pages.
 
 Each is an Action without keys, whose group says what it is.
 """

@@ -106,6 +106,7 @@ class Reference:
 
     def _tab(self, title: str, lines: Callable[[], list[Line]]) -> None:
         """A tab of the lines that contain all words of the filter; lines() is called while the tab is open."""
+        # `page` is the title of a tab that the palette asks for, once.
         is_asked, no_flags = title == self.app.overlays.page, imgui.TabItemFlags_.none
         if not imgui.begin_tab_item(title, None, imgui.TabItemFlags_.set_selected if is_asked else no_flags)[0]:
             return

@@ -126,9 +126,11 @@ class GradientEditor:
         label(name)
         held = self._held if self._slid[0] == name else 0
         changed, value = slider(imgui.slider_int, held, -limit, limit, "%d", 0, name=f"##{name}")
+        # The second click of a double click keeps the palette from before the first one.
         if imgui.is_item_activated() and not (imgui.is_mouse_double_clicked(0) and self._slid[0] == name):
             self._slid = name, self.editor.flame.palette_colors, self._stops
         if changed:
+            # None in place of stops: the palette is rotated, or not linear between them.
             colors, stops = gradient.adjust_stops(*self._slid[1:], name, value)
             self._replace(colors, stops) if stops else self._put(colors)
         if self._slid[0] == name:
