@@ -107,4 +107,4 @@ def attenuation(color: tuple[float, ...], distance: float) -> np.ndarray:
     """
     if not 0 < distance < np.inf:
         return np.zeros(3)
-    return -np.log(np.maximum(color, 1e-6)) / distance + 0.0
+    return -np.log(np.maximum(color, 1e-6)) / distance + 0.0  # 0 in place of -0

@@ -197,6 +197,7 @@ def _prism(rings: list[np.ndarray]) -> np.ndarray:
     def at(points: np.ndarray, depth: float) -> np.ndarray:
         return np.concatenate([points, np.full((*points.shape[:-1], 1), depth)], -1)
 
+    # Two triangles for each edge of the rings, from the front to the back
     walls = [at(start, z), at(end, z), at(end, -z), at(start, z), at(end, -z), at(start, -z)]
     wall = np.stack(walls, 1).reshape(-1, 3, 3)
     return np.concatenate([at(plane, z), at(plane[:, ::-1], -z), wall])

@@ -166,6 +166,7 @@ class Watch:
         heard = {address for address, moment in last_seen.items() if moment != self._last_seen.get(address)}
         self.silence = {address: 0 if address in heard else self.silence[address] + 1 for address in last_seen}
         self._last_seen, self._unanswered = last_seen, 0
+        # The silence of the worker that was heard last; without any worker one poll more than before
         self._without = min(self.silence.values(), default=self._without + 1)
 
     def alive(self) -> list[str]:

@@ -25,7 +25,7 @@ def pip_install(*packages: str) -> str:
     """The command line that adds packages, or the packages of an extra such as "models", to this Python."""
     names = [package for name in packages for package in EXTRAS.get(name, (name,))]
     prefix = Path(sys.prefix)
-    if prefix.parent.name == "venvs" and prefix.parent.parent.name == "pipx":
+    if prefix.parent.name == "venvs" and prefix.parent.parent.name == "pipx":  # .../pipx/venvs/NAME
         return shlex.join(["pipx", "inject", prefix.name, *names])
     if not find_spec("pip"):  # uv makes environments without it
         return shlex.join(["uv", "pip", "install", "--python", _python(), *names])

@@ -121,7 +121,7 @@ def _why_foreign(path: Path | str) -> str:
             file.seek(0)
             is_marked = tail[-seal:] == _SEAL.format(sha256(file.read(size - seal)).hexdigest()).encode()
         written = _recorded(path)
-        if _content_id(file) in written if written else is_marked:
+        if (_content_id(file) in written) if written else is_marked:  # the mark decides for a file without a record
             return ""
         if is_marked:
             return "was changed since Rayfold wrote it"

@@ -42,6 +42,7 @@ RULER = r"[\s\-=*#<>\[\]:.]*"  # decoration around a tab's name, as in `// ---- 
 TAB_LINE = re.compile(
     rf"^\s*(?://|/\*){RULER}(common|image|sound|buf(?:fer)?[ _]?([a-d])|cube(?:map)?[ _]?a){RULER}/?\s*$", re.IGNORECASE
 )
+# `// iChannel0: ...`, or `#iChannel0 ...` of editors; the number and the text are groups 1 and 2, or 3 and 4.
 CHANNEL_LINE = re.compile(r"^\s*(?://+\s*iChannel([0-3])\s*[:=]\s*(.*?)|#iChannel([0-3])\s+(.*?)(?:\s+//.*)?)\s*$")
 INCLUDE = re.compile(r'(?m)^[ \t]*#[ \t]*include\b[ \t]*["<]?([^">\s]*)[">]?')
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -347,15 +347,15 @@ def slider(
     """
     item, low, io = imgui.get_id(name), imgui.get_cursor_screen_pos(), imgui.get_io()
     end = (low.x + imgui.calc_item_width(), low.y + imgui.get_frame_height())
-    types = item in _pressed and imgui.is_mouse_double_clicked(0) and imgui.is_mouse_hovering_rect(low, end)
-    before, is_held = _pressed[item] if types else value, io.key_ctrl
-    io.key_ctrl = types or is_held  # with Ctrl, a click on a slider types
+    turns_to_text = item in _pressed and imgui.is_mouse_double_clicked(0) and imgui.is_mouse_hovering_rect(low, end)
+    before, is_held = _pressed[item] if turns_to_text else value, io.key_ctrl
+    io.key_ctrl = turns_to_text or is_held  # with Ctrl, a click turns a slider into a text field
     changed, new = draw(name, before, *span)
     io.key_ctrl = is_held
-    if imgui.is_item_activated() and not types:
+    if imgui.is_item_activated() and not turns_to_text:
         _pressed.clear()
         _pressed[item] = value
-    return changed or types, new
+    return changed or turns_to_text, new  # the value from before the press is a change
 
 
 def _int_shown(value: int) -> int:

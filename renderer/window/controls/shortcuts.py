@@ -62,6 +62,7 @@ def read_actions(file: str, modules: Iterable[ModuleType], editor: object = None
             attrgetter(path)({"app": app, "editor": editor}[owner])(*values)
 
     rows = read_toml(ASSETS / "tables" / file).items()
+    # pop() leaves the Action's own fields in the row, which come last.
     return [Action(keys, run=partial(call, row.pop("run"), row.pop("values", ())), **row) for keys, row in rows]
 
 

@@ -35,6 +35,7 @@ class WindowTransform:
     def of(view: View2D | Camera, flame: Flame, y_axis: str, aspect: float, rect: Rect) -> "WindowTransform":
         """The transform of a view with a pixel aspect, displayed in a rectangle."""
         left, top, width, height = rect
+        # One bucket a window unit, no gutter; the first 12 numbers are the matrix (3, 4) of a camera in space.
         camera = bucket_transform(view, flame, y_axis, (width, height), 1, 0, aspect)
         in_space = flame.has_z or isinstance(view, Camera)
         rows = (camera if in_space else plane_in_space(camera[:6]))[:12].reshape(3, 4)

@@ -64,6 +64,7 @@ class VariationPictures(Thumbnails):
 
     def _draw(self, name: str, size: tuple[int, int]) -> None:
         """Draws the thumbnail of a variation: a grid of thin lines, with a color for each direction, after it."""
+        # A post-affine (xx, xy, x0, yx, yy, y0) makes the square thin, and moves it to a grid line.
         lines = [
             Xform(IDENTITY_2D, color=0.15 + 0.5 * down, variations={"square": 1.0},
                   post=(0.01, 0.0, at, 0.0, 2.0, 0.0) if down else (2.0, 0.0, 0.0, 0.0, 0.01, at))
