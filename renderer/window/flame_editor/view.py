@@ -1,6 +1,7 @@
 """The drawing of the flame editor: the triangles over the picture, and the sections of controls beside it.
 
-Edits are in editor.py, the geometry of triangles in triangles.py.
+A triangle shows the affine of an xform: its corners O, X and Y are the images of (0, 0), (1, 0) and (0, 1). An xform in
+space has three axes in its place, from O to X, Y and Z. Edits are in editor.py, the geometry in triangles.py.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from renderer.window.flame_editor.variants import Variants, VariationPictures
 from renderer.window.panels.panel import Panel
 from renderer.window.state import AppState, open_files
 
-SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
+SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)  # numbers of rotations; negative: with a mirror
 
 
 class FlameEditor(Editor):
@@ -44,6 +45,7 @@ class FlameEditor(Editor):
 
         Returns whether the window must draw another frame although no panel draws.
         """
+        # tries: random flames that the search may still try, one a frame; is_waiting: a kernel is being compiled
         if self.tries and not self.app.work.is_waiting:
             self.app.work.start(self.try_random)
         chosen = self.variants.draw(self)
@@ -59,12 +61,13 @@ class FlameEditor(Editor):
         draw, scale, transform = imgui.get_window_draw_list(), self.scale, self.transform(rect)
         unit = edit.triangle(Xform(IDENTITY_3D if flame.is_3d else IDENTITY_2D))
         self._lines([transform.to_window(corner) for corner in unit], [(1, 1, 1, 0.18)], scale)
-        for index in sorted(xform_indices(flame), key=lambda index: index == self.index):
+        for index in sorted(xform_indices(flame), key=lambda index: index == self.index):  # the selected one on top
             selected = index == self.index
             points = handles([transform.to_window(c) for c in edit.triangle(edit.xform_at(flame, index), self.post)])
             color, corners = self._xform_color(index), [points[name] for name in CORNERS if name in points]
             if not np.isfinite(corners).all():
                 continue
+            # a dark outline below the colored lines
             self._lines(corners, [(0, 0, 0, 0.6)], (4.0 if selected else 2.6) * scale)
             if selected:
                 o, x, y = corners[:3]
@@ -142,12 +145,14 @@ class FlameEditor(Editor):
             "palette": self.gradient.draw,
         }
         for name, section in sections.items():
-            if imgui.tree_node_ex(name, theme.FOLD | imgui.TreeNodeFlags_.default_open * (name == "variations")):
+            is_open = imgui.TreeNodeFlags_.default_open if name == "variations" else imgui.TreeNodeFlags_.none
+            if imgui.tree_node_ex(name, theme.FOLD | is_open):
                 section()
                 imgui.tree_pop()
         self._action_buttons({"Save as .flame": "Ctrl+E", "Folder": "Ctrl+H"})
 
     def _action_buttons(self, keys: dict[str, str]) -> None:
+        """Buttons of the actions with these keys, by their labels, without actions that this flame does not have."""
         actions = self.actions()
         offered = {action.keys for action in actions}
         labels = {label: key for label, key in keys.items() if key in offered}
@@ -173,6 +178,7 @@ class FlameEditor(Editor):
     def _keyframes(self) -> None:
         """The key frames: their times, the edited one, and other flames that can be added."""
         keys = self.settings.keyframes
+        # in_plane: the view is a rectangle of the plane; a flame seen through a camera has no key frames
         if not self.in_plane or not imgui.tree_node_ex(f"key frames ({len(keys)})###keys", theme.FOLD):
             return
         playing = keys and not self.panel.paused
@@ -219,6 +225,7 @@ class FlameEditor(Editor):
     def _xform(self) -> None:
         """The numbers of the selected xform; a double click accepts numbers beyond a slider's range."""
         xform, logarithmic = self.xform, imgui.SliderFlags_.logarithmic
+        # By field: ends of the slider, its flags, the least number that may be typed. The final xform has no weight.
         ranges = {} if self.index == edit.FINAL_XFORM else {"weight": (0.001, 10.0, logarithmic, 0.0)}
         ranges |= {name: (0.0, 1.0, imgui.SliderFlags_.none, -1e9) for name in ("color", "color_speed", "opacity")}
         for name, (low, high, flags, lowest) in ranges.items():
@@ -247,6 +254,7 @@ class FlameEditor(Editor):
             if imgui.button(text):
                 self.change(edit.rotate_scale, self.index, degrees, factor, name == "post")
             imgui.same_line(0, theme.UNIT * self.scale)
+        # The first number of each row is negated, so the image of the axis X points the other way
         mirrored = tuple(v if k % per_row else -v for k, v in enumerate(out))
         if imgui.button("Mirror"):
             self.change_xform(**{name: mirrored})
@@ -272,7 +280,7 @@ class FlameEditor(Editor):
                 for parameter in variation_table()[name].parameters:
                     label("  " + parameter.removeprefix(f"{name}_").replace("_", " "))
                     new = _drag_number(f"##{parameter}", xform.parameter_value(parameter), 0.01)
-                    # A user's variation may have a parameter of this name: the flame's number is then of that one
+                    # If a user's variation has a parameter of the same name, the flame's number belongs to that one
                     if new is not None and parameter_owners()[parameter] == name:
                         self.change(edit.with_parameter, self.index, parameter, new)
         self._search()
@@ -332,7 +340,7 @@ def _xform_label(index: int) -> str:
 
 
 def _rank(name: str, typed: str) -> tuple[bool, bool, bool]:
-    """Sorts names: the typed one first, then names that begin with it, then names that have it."""
+    """A sort key: the typed name first, then names that begin with it, then names that contain it, then others."""
     word, low = typed.strip().lower(), name.lower()
     return low != word, not low.startswith(word), word not in low
 
@@ -340,6 +348,9 @@ def _rank(name: str, typed: str) -> tuple[bool, bool, bool]:
 def _drag_number(
     label: str, value: float, speed: float, low: float = 0.0, high: float = 0.0, text: str = "%.4f"
 ) -> float | None:
-    """A number that is dragged or typed: the new value, or None if it was not changed to a finite one."""
+    """A number that is dragged or typed: the new value, or None if it was not changed to a finite one.
+
+    A drag stays within `low` to `high`; without limits if they are equal.
+    """
     changed, new = imgui.drag_float(label, value, speed, low, high, text)
     return shortest(new) if changed and np.isfinite(new) else None

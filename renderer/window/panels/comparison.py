@@ -41,7 +41,7 @@ class Reference(NamedTuple):
     texture: Texture | None = None
     linear: Texture | None = None
     version: int = 0  # changes when the content of `linear` does
-    tone: ToneMapping | None = None  # that made `texture` of `linear`; None: the displayed picture's is applied
+    tone: ToneMapping | None = None  # by which `texture` was made of `linear`; None: the displayed picture's is applied
 
 
 class Comparison:
@@ -99,6 +99,7 @@ class Comparison:
     def update(self, display: Display, tone: ToneMapping) -> None:
         """Maps the reference with the exposure of the picture that a panel displays with `tone`, if they share it."""
         _, linear, version, reference_tone = self.source()
+        # `shares`: both exposures are automatic, so that one exposure, the displayed picture's, can serve both
         shares = reference_tone is None or reference_tone.exposure == tone.exposure == "auto"
         if linear is None or display.frame is None or not shares:
             self.shared = None
@@ -108,7 +109,7 @@ class Comparison:
         if key != mapped_key:
             if target is None or target.size != linear.size:
                 target = self._gl.texture(linear.size, 4, "f1")
-            self._mapper(linear, reference_tone or tone, target, display.frame)
+            self._mapper(linear, reference_tone or tone, target, display.frame)  # the last: where exposure is metered
             self._mapped = key, target
         self.shared = target
 
@@ -136,7 +137,7 @@ class Comparison:
             found = measured.result()
             self.largest_at = found.pop("x"), found.pop("y")
             self.numbers = "   ".join(f"{name} {value:.4g}" for name, value in found.items())
-        except ValueError as error:  # the pictures have two sizes
+        except ValueError as error:  # the pictures differ in size
             self.numbers = str(error)
         self.report(self.numbers)
 
@@ -146,7 +147,7 @@ class Comparison:
         return self.mode
 
     def switch(self, mode: str, displayed: Texture | None) -> None:
-        """Switches to a mode. Of the differences that are not 0, the gain shows all but a thousandth below white."""
+        """Switches to a mode. For "difference", the gain shows 999 of 1000 nonzero differences below white."""
         self.mode, reference = mode, self.reference()
         if mode != "difference" or displayed is None or reference is None or displayed.size != reference.size:
             return

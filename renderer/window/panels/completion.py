@@ -1,6 +1,7 @@
-"""Work that is suspended while a compiler runs, so that the window stays responsive; and a device's sign of life.
+"""Work that is suspended while a compiler runs, so that the window stays responsive; and a test of a device.
 
-Panels and AppState run as SuspendableWork what may compile kernels. gpu/compilation.py suspends and resumes it.
+Panels and AppState run whatever may compile kernels as SuspendableWork; a Task of gpu/compilation.py suspends it. The
+main loop calls poll(), which resumes it. responds() says whether a device still works after an error.
 """
 
 import time
@@ -43,13 +44,14 @@ class SuspendableWork:
         """Resumes the work if its compiler has finished."""
         if self.is_ready:
             assert self._task is not None
+            # `seconds` still includes the wait that ends here
             self.waited, self.waits, self.resumed_at = self.seconds, self.waits + 1, time.perf_counter()
             self._continue(self._task)
 
     def _continue(self, task: Task) -> None:
         """Runs the task until it ends or suspends again."""
         self._task = None
-        if not task.resume():
+        if not task.resume():  # it waits for a compiler again
             self._task = task
 
     def cancel(self) -> None:

@@ -30,11 +30,11 @@ class Display:
         self.is_new = False  # the window has not drawn the texture, or an error over it, yet
 
     def reset(self) -> None:
-        """Drops the frame, and compiles tone mapping again for the next one; the texture stays."""
+        """Drops the frame, and takes a new tone mapper, which compiles its shaders anew; the texture stays."""
         self.frame, self._tone_mapper, self._applied_tone = None, GlToneMapper(self._gl), None
 
     def show(self, frame: Texture, tone: ToneMapping, now: float, interval: float = 0.0) -> None:
-        """Displays a frame, if `interval` seconds have passed since the last one."""
+        """Takes a linear frame, and maps it to the texture if `interval` seconds have passed since the last mapping."""
         self.frame = frame
         if now - self._mapped_at >= interval:
             self._applied_tone, self._mapped_at = None, now
@@ -62,6 +62,7 @@ class Denoiser:
 
     def start(self, frame: Texture, tiles: RowTiles, key: DrawKey) -> None:
         """Starts with the linear `frame` of `key`; the picture's albedo and normal are the auxiliary images of OIDN."""
+        # In tiles, the picture has samples of the first tile alone, and layers() of another size would discard them
         picture = tiles.picture.clone() if tiles.count > 1 else tiles.picture
         layers = picture.layers(key.settings, key.size)
         future = self._executor.submit(denoise, frame.read(), albedo=layers["albedo"], normal=layers["normal"])

@@ -29,9 +29,9 @@ from renderer.window.panels.panel_picture import PanelPicture
 from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
-MAX_IN_FLIGHT = 2  # draws on a compute device: one runs while the window takes over the other
-# Of draws that take less than QUEUED_SECONDS in all, more are in flight: with two, the device waits while the window
-# draws (the demo's four panels on an H200).
+MAX_IN_FLIGHT = 2  # draws on a compute device, of all panels: one runs while the window takes over the other
+# Draws that take less than QUEUED_SECONDS in all may be MAX_QUEUED: with two in flight, the device waits while the
+# window draws (the demo's four panels on an H200). main_loop.py applies these limits.
 MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4
@@ -71,6 +71,7 @@ class DrawLoop:
         self.drawn_time = panel.scene_time  # scene time, in seconds, of the sample that is being drawn
         self.started = 0.0  # time of the last draw, in seconds of the panel's clock
         self.displayed_samples = 0  # samples of the displayed picture
+        # _window_settings: the settings without hidden items and costly effects, which a draw takes.
         # draw_key() makes _window_settings anew if the settings or the hidden items are not these two objects.
         self._window_source: tuple[object, object] = (None, None)
         self._window_settings: Any = None
@@ -280,7 +281,7 @@ class DrawLoop:
             self._submit(key)
             panel.drop_fallback()
             measured.target_samples = panel.tiles.picture.sample_count(key.settings, key.size)
-        if self._in_flight and panel.draws_in_software:
+        if self._in_flight and panel.draws_in_software:  # GL on the CPU: waits for the draw at once
             self._take_over()
 
     def _plan_sample(self, now: float, panels: int) -> None:
@@ -295,7 +296,8 @@ class DrawLoop:
         count, interacts = panel.readable_samples(now), panel.is_interacting(now)
         if panels and tiles.count == 1 and panel.budget.is_measured and not interacts:
             seconds = panel.budget.seconds(self.size[0] * self.size[1])
-            count = max(count, min(frame_budget.batch_size(panel.last_frame, seconds, panels), self._submitted))
+            batch = frame_budget.batch_size(panel.last_frame, seconds, panels)
+            count = max(count, min(batch, self._submitted))  # a draw at most doubles the number of samples
         if left > 0 or not panel.free_run:
             count = min(count, left)
         tiles.repeat = max(count, 1)
@@ -310,7 +312,7 @@ class DrawLoop:
         panel, tiles, before = self.panel, self.panel.tiles, self.panel.last_frame
         assert tiles is not None
         tile, resumed_at = tiles.done, panel.work.resumed_at
-        timer = before.device.start_timer() if before is not None else None
+        timer = before.device.start_timer() if before is not None else None  # the first draw shows the device
         try:
             frame = panel.last_frame = tiles.draw(key.time)
             texture = tiles.start_transfer(frame) if self._is_shown else None
@@ -323,7 +325,7 @@ class DrawLoop:
             timer.stop()
         self._in_flight.append(Draw(tiles, tile, tiles.repeat, timer, is_timed, texture))
         if not isinstance(frame, Texture):
-            waits = panel.host.completion_thread.submit(timer.seconds)
+            waits = panel.host.completion_thread.submit(timer.seconds)  # blocks until the draw is done
             waits.add_done_callback(lambda _: panel.host.wake())
 
     def _start_picture(self, key: DrawKey) -> None:
@@ -349,7 +351,8 @@ class DrawLoop:
             return
         before, count_for = panel.tiles.count, partial(panel.tiles.tile_count, key.settings)
         limits = tile_budget(panel.last_frame), self.size[1]
-        if measured.samples == draw.samples and not self._replanned:
+        is_first_draw = measured.samples == draw.samples
+        if is_first_draw and not self._replanned:
             count = count_for(seconds, *limits)
             self._replanned = not 0.5 <= count / before <= 2
             if self._replanned and (count > before or measured.target_samples > 2):

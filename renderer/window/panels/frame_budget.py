@@ -90,12 +90,16 @@ def tile_budget(last_frame: Frame | None) -> float:
     """Seconds that one tile may take on the device of the last frame, if there is one."""
     if isinstance(last_frame, Texture):
         return SOFTWARE_GL_TILE_SECONDS if last_frame.gl.software else GPU_TILE_SECONDS
+    # scalar_threads: one work-item does the work of a group, as on CPUs
     on_cpu = last_frame is not None and last_frame.device.properties.scalar_threads
     return CPU_TILE_SECONDS if on_cpu else GPU_TILE_SECONDS
 
 
 def batch_size(last_frame: Frame | None, seconds: float, panels: int) -> int:
-    """Samples of one draw, each of `seconds`; the draws in flight of all `panels` take as long as one tile."""
+    """Samples of one draw, each of `seconds`: the draws in flight take at most as long together as one tile may.
+
+    One panel has two draws in flight (MAX_IN_FLIGHT); several have up to four, of short draws (MAX_QUEUED).
+    """
     return min(int(tile_budget(last_frame) / (2 * min(panels, 2)) / max(seconds, 1e-9)), MAX_BATCH)
 
 

@@ -162,9 +162,10 @@ class Inspection:
             if self.name in CHANNELS:
                 self._layers = {self.name: panel.display.frame.read()}
             elif self.name in panel.picture.algorithm_names:
-                drawn = panel.drawn and panel.drawn.settings, panel.display.frame.size, self.inspect.pixel
-                is_new, self.algorithm = self.algorithm is None, panel.picture.algorithm(self.name, *drawn)
-                if is_new and self.step == 0:
+                settings, size = panel.drawn and panel.drawn.settings, panel.display.frame.size
+                is_new = self.algorithm is None
+                self.algorithm = panel.picture.algorithm(self.name, settings, size, self.inspect.pixel)
+                if is_new and self.step == 0:  # a view opens at its own first step, unless a session names one
                     self.step = self.algorithm.first
             else:
                 self._layers = panel.tiles.layers()
@@ -174,7 +175,7 @@ class Inspection:
         self._next_at = ended + min(REST_FACTOR * spent, MAX_REST)
 
     def _fail(self, error: Exception, sentence: str) -> None:
-        self._shown_key = self._key, self.step
+        self._shown_key = self._key, self.step  # what failed is not tried again until the picture or the step changes
         self.shown = self.texture = None
         self.meaning = sentence
 
@@ -188,7 +189,7 @@ class Inspection:
             of_channel = self.name in CHANNELS
             self.shown = (channel_picture if of_channel else layer_picture)(self.name, self._layers[self.name])
             self.meaning = self.shown.meaning
-        else:
+        else:  # only the layers of adaptive sampling may be missing
             self.shown = None
             self.meaning = f"{self.name} is kept while noise_threshold is above 0"
         self._shown_key = self._key, self.step

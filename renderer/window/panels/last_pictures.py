@@ -22,6 +22,7 @@ MAX_PICTURES, MAX_BYTES = 100, 16 << 20  # in the folder; the newest displace th
 
 
 def _path(folder: Path, scene: Scene) -> Path:
+    """Where the picture is kept: by the file, the part of it that is shown, and the view."""
     key = str(resolve(scene.path)), scene.part, repr(getattr(scene.settings, "view", None))
     return folder / f"{hashlib.sha256(repr(key).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.jpg"
 

@@ -105,7 +105,7 @@ class FrameRateCounter:
     def rate(self, now: float) -> float:
         """Frames per second: the inverse of the median interval of the last second's frames, or of the last two.
 
-        It is 0 once no frame was counted for two such intervals and a second.
+        It is 0 once no frame was counted for a second and for two such intervals.
         """
         if len(self._frames) < 2:
             return 0.0

@@ -73,7 +73,7 @@ class PanelPicture(PanelScene):
         self.device_lost = False  # the device no longer responds
         self.free_run = False  # samples are drawn without end, to measure the frame rate
         # the picture
-        self.tiles: RowTiles | None = None  # hold the picture; opened by the first draw, so that the window appears
+        self.tiles: RowTiles | None = None  # hold the picture, which the first draw opens: the window appears before
         self.is_open = False  # open_picture() was called; after an error `tiles` is still None
         self._fallback: Fallback | None = None
         self.drawn: DrawKey | None = None  # the key of the current samples; None makes the next draw start anew
@@ -143,7 +143,7 @@ class PanelPicture(PanelScene):
             return
         self.scene, self.tiles, texts = self._fallback
         self._fallback = self.drawn = None
-        self.update_error, self.file.in_text = sentence, self.scene
+        self.update_error, self.file.in_text = sentence, self.scene  # nothing counts as changed over the picture
         restore_source_cache(texts)
 
     def fail(self, error: Exception, sentence: str) -> None:

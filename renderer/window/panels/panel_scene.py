@@ -66,7 +66,7 @@ class PanelScene:
 
     def __init__(self, scene: Scene, now: Clock, base: SceneText | None = None):
         self.scene, self.now = scene, now
-        self.interacted_at = now() - 0.5
+        self.interacted_at = now() - 0.5  # longer ago than INTERACTION_SECONDS: opening is no interaction
         self.file = SceneFile(scene, scene_text.opened(scene))
         self.base = base or self.file.saved  # the TOML text, whose values may be older than the scene's; see Document
         self.selection: Item | None = None
@@ -93,9 +93,10 @@ class PanelScene:
         return self.several if selected in self.several else frozenset(filter(None, [selected]))
 
     def select(self, item: Item | None, alone: bool = False, toggles: bool = False) -> None:
-        """Selects an item with its group; `alone`, or if it is selected with others: without.
+        """Selects an item with its group; None selects nothing.
 
-        `toggles`: adds them to what is selected, or takes them away.
+        With `alone`, and for an item of several that are selected: without its group. With `toggles`, the item and its
+        group are added to the selected items, or taken away if all of them are selected.
         """
         chosen, members = self.chosen, frozenset(filter(None, [item]))
         is_one_of_several = item in chosen and len(chosen) > 1
@@ -151,7 +152,7 @@ class PanelScene:
     def read_again(self, scene: Scene) -> None:
         """Makes `scene`, whose program has other settings by now, the opened scene; its text and edits stay."""
         self.file.original = self.file.in_text = scene
-        if self.base is not None and self.file.saved is not None:  # copies: SceneText keeps the scene of its text
+        if self.base is not None and self.file.saved is not None:  # copies: SceneText keeps the scene that it read
             self.base, self.file.saved = replace(self.base), replace(self.file.saved)
 
     def settings(self) -> Any:

@@ -132,7 +132,8 @@ class PanelView:
         bar, pad = int(BAR_HEIGHT * self.scale), 9 * self.scale
         measured = panel.measured
         is_refining = panel.draw_loop.busy > 0 or measured.frame_rate.rate(now) > 0
-        speed = _fit([*["paused"] * panel.paused, *_speed(panel, now, is_refining)], width / 2)
+        paused = ["paused"] if panel.paused else []
+        speed = _fit([*paused, *_speed(panel, now, is_refining)], width / 2)
         left = self._text_right(speed, x + width - pad, y, theme.TEXT if is_refining else theme.DIM)
         font = self.fonts.bold if active else self.fonts.text
         with imgui_ctx.push_font(font, theme.FONT_SIZE):
@@ -239,7 +240,7 @@ def _progress(panel: Panel) -> str:
 def _statistics(panel: Panel) -> list[str]:
     """The picture's report without zeros, series first."""
     report = [row for row in panel.measured.rows if row.text != "0"]
-    report.sort(key=lambda row: (row.series is None, "stencil" in row.name))  # last what varies from draw to draw
+    report.sort(key=lambda row: (row.series is None, "stencil" in row.name))  # last the times, which vary at each draw
     # Equal numbers at the end of a series are shown once: "9  4  1  1  1" as "9  4  1"
     facts = [re.sub(r"(  \S+)\1+$", r"\1", f"{row.label} {row.text}") for row in report]
     return [panel.work.text(), *facts] if panel.work.is_waiting else facts

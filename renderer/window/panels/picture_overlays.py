@@ -61,6 +61,7 @@ def _legend(legend: Legend, right: float, bottom: float, fonts: theme.Fonts, sca
     low, high = (left - 3 * pad, top - pad / 2), (left + width + 3 * pad, top + below)
     draw_list.add_rect_filled(low, high, theme.color_u32(theme.PLATE), 4 * scale)
     for bar in range(LEGEND_COLORS):
+        # an entry is a packed color of Dear ImGui, a byte for each channel
         color = int(COLOR_TABLE[bar * (LEVELS - 1) // (LEGEND_COLORS - 1)])
         x, step = left + width * bar / LEGEND_COLORS, width / LEGEND_COLORS
         draw_list.add_rect_filled((x, top), (x + step + 0.5, top + height), color)
@@ -85,8 +86,10 @@ def _draw_rays(panel: Panel, rect: theme.Rect, scale: float) -> None:
     rays, settings = panel.inspection.rays, panel.settings()
     if not rays or getattr(settings, "projection", "") not in PROJECTIONS:
         return
+    # the camera of a picture as large as `rect`
     params = launch_params(settings, (rect[2], rect[3]), (0, 0, rect[2], rect[3]))
     ends = np.array([(ray.start, ray.end) for ray in rays]).reshape(-1, 3)
+    # points: fractions of the width and height; in_front: whether they lie in front of the camera
     points, in_front = project(params, ends, settings.projection == "orthographic")
     points, in_front = points.reshape(-1, 2, 2), in_front.reshape(-1, 2)
     draw_list = imgui.get_window_draw_list()

@@ -67,7 +67,8 @@ class RowTiles:
 
     def _tiled_picture(self, settings: PictureSettings, size: Size) -> TiledPicture:
         """The picture to draw in tiles: the source picture if `picture` post-processes one, else `picture`."""
-        return TiledPicture(*(self.picture.source_picture(settings, size) or (self.picture, settings, size)))
+        source = self.picture.source_picture(settings, size)  # (picture, settings, size), or None
+        return TiledPicture(*(source or (self.picture, settings, size)))
 
     def tile_count(self, settings: PictureSettings, seconds: float, budget: float, rows: int) -> int:
         """The number of tiles that keeps each below `budget` seconds, for a sample of `seconds` and `rows`."""
@@ -81,7 +82,7 @@ class RowTiles:
             self._clones = []  # clones share data with tile 0's picture, which it may rebuild for other settings
         self._settings, self._size, self.count, self.done, self._frames = settings, size, count, 0, []
         before, self._tiled = self._tiled, self._tiled_picture(settings, size)
-        self._clones = self._clones if self._tiled.picture is before.picture else []
+        self._clones = self._clones if self._tiled.picture is before.picture else []  # they are clones of that picture
         for picture in (self.picture, *self._clones):  # a picture with equal settings would add samples to the old ones
             picture.restart()
         is_postprocessed, size = self._tiled.picture is not self.picture, self._tiled.size
@@ -90,7 +91,7 @@ class RowTiles:
             self._composed = None
         elif self._composed is None or self._composed.size != size:
             self._composed = self._gl.texture(size)
-            if previous is not None and not is_postprocessed:
+            if previous is not None and not is_postprocessed:  # stretched to the new size
                 step = tuple(old / new for old, new in zip(previous.size, size, strict=True))
                 self._copy(self._composed, image=previous, offset=(0, 0), texel_step=step)
 

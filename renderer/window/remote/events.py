@@ -46,7 +46,7 @@ def _is_text(value: object) -> bool:
 
 
 MODIFIERS = {"ctrl": _is_flag, "shift": _is_flag, "alt": _is_flag}  # false if they are missing
-OPTIONAL = {*MODIFIERS, "ratio"}
+OPTIONAL = {*MODIFIERS, "ratio"}  # names of fields that an event may leave out
 # The fields of each kind of event, besides `kind`; all but OPTIONAL are required.
 FIELDS: dict[str, dict[str, Callable[[object], bool]]] = {
     "move": {"x": _is_coordinate, "y": _is_coordinate},

@@ -67,17 +67,17 @@ class Access:
     def _is_ours(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
-            return name in self.names or bool(ipaddress.ip_address(name))
+            return name in self.names or bool(ipaddress.ip_address(name))  # ValueError unless it is an address
         except ValueError:
             return False
 
 
 class Connections:
-    """The open connections. Strangers, which have not shown the token yet, never keep those with it out.
+    """The open connections. Strangers have not shown the token yet; they never keep out a connection that has.
 
-    A stranger beyond MAX_STRANGERS replaces another one of the address that has most of them; a connection with the
-    token beyond MAX_CONNECTIONS, another one of the viewer that has most. The one that asked least recently ends. So a
-    viewer, who shows the token at once, finds room while others fill the machine's ports or take no answers.
+    A stranger beyond MAX_STRANGERS ends the oldest stranger of the address that has most of them. A connection with the
+    token beyond MAX_CONNECTIONS ends the one that asked least recently, of the viewer that has most. So a viewer, who
+    shows the token at once, finds room while others fill the machine's ports or take no answers.
     """
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._answer(413)
             return
-        body = self.rfile.read(int(length))
+        body = self.rfile.read(int(length))  # also of a refused request: the next one begins behind it
         if not self._allowed():
             return
         path, query = self._address()
@@ -277,6 +277,7 @@ class Handler(BaseHTTPRequestHandler):
         elif result[1] is None:
             self._answer(204)
         else:
+            # The frame's number, for `after`; 1 if the window waits for typed text: touch screens then offer a keyboard
             facts = {"X-Frame": str(result[0]), "X-Text": str(int(exchange.wants_text))}
             self._answer(200, encode_jpeg(result[1]), "image/jpeg", facts)
 

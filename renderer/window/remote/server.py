@@ -30,8 +30,8 @@ from renderer.window.remote.viewers import FrameExchange, Viewers
 from renderer.window.state.session import default_path
 
 ANY_ADDRESS = ("0.0.0.0", "::")
-# Fraction of the time for frames that are drawn, read and sent while panels refine, and the most seconds between two of
-# them: the thread that does it also starts the draws of the device.
+# While panels refine: the fraction of the time that is spent on drawing, reading and sending frames, and the most
+# seconds between two frames. The thread that does it also starts the draws of the device.
 SENT_FRACTION, MAX_SENT_INTERVAL = 0.2, 0.25
 FRAME_INTERVAL = 1 / 30  # seconds between two sent frames; also between two drawn ones, if there are several windows
 MAX_WAIT = 5.0  # seconds between two checks for viewers that have left
@@ -69,6 +69,7 @@ class RemoteServer:
         try:
             while not (first.app.loop.quit_requested or stop.is_set):
                 self._open_and_close(shown, open_window)
+                # the first window goes on without a viewer
                 active = [one for one in shown.values() if one.window is first or one.exchange.has_viewer()]
                 self.viewers.wake.wait(min([MAX_WAIT, *(one.wait(len(active)) for one in active)]))
                 self.viewers.wake.clear()
@@ -106,7 +107,7 @@ class Shown:
     def __init__(self, window: OffscreenWindow, exchange: FrameExchange):
         self.window, self.exchange = window, exchange
         self._drawn_at = self._sent_at = -1e9
-        self._is_sent = False
+        self._is_sent = False  # the frame drawn last was offered to the viewer
 
     def wait(self, count: int) -> float:
         """Seconds until the window has something to do besides its events; `count` windows are drawn."""

@@ -118,8 +118,8 @@ class Viewers:
         with self._lock:
             known = self._names.get(name)
             if known is not None or self._closed:
-                return known or self.first
-            owner = next((n for n, exchange in self._names.items() if exchange is self.first), None)  # a name
+                return known or self.first  # whose waits have ended, if the server is closed
+            owner = next((n for n, exchange in self._names.items() if exchange is self.first), None)  # its name
             if owner is None or self.first.seconds_since_request() > LEFT_SECONDS:
                 self._names.pop(owner or "", None)  # the new viewer takes its window over
                 self._names[name] = self.first

@@ -38,7 +38,8 @@ class SceneEditor(PanelEditor):
         self._grid: tuple[SceneFile, bool] | None = None  # the file of the panel, and whether the grid is shown
         self.outliner = Outliner(app, panel, fonts, scale)
         self._gizmo_is_drawn = self._hot_when_drawn = False  # hot: under the pointer, or dragged
-        # The cached result of _pose(): an item's value and the view's target, and the pose that follows.
+        # The cached result of _pose(): an item's value and the view's target, where an item that has a direction but no
+        # place stands, and the pose that follows from both.
         self._posed: tuple[Any, Any, pose.Pose | None] | None = None
         self._own_actions = read_actions("scene_keys.toml", [edit_actions], self)
 
@@ -139,6 +140,7 @@ class SceneEditor(PanelEditor):
             panel_actions.edit_settings(self.app, replace(self.settings, **changes))
 
     def _draw_lights(self, settings: Settings, rect: theme.Rect) -> None:
+        """A mark for each point light; project() gives NaN for a light behind the camera."""
         if not settings.point_lights:
             return
         draw = imgui.get_window_draw_list()
@@ -206,7 +208,8 @@ class SceneEditor(PanelEditor):
                     panel_actions.edit_settings(self.app, replace(self.settings, **{table: edited}))
 
     def _properties(self, item: Item) -> None:
-        hidden = [f"{item.group}[{item.index}].name"]  # renaming in the list sets the name
+        """The controls of an item, without its name, which is typed in the list."""
+        hidden = [f"{item.group}[{item.index}].name"]
         with imgui_ctx.push_id(f"{item.group} {item.index}"):
             edited = draw_properties(self.panel, item, control_context(self.app, self.panel, hidden), self.fonts)
         if edited != items.item_value(self.settings, item):
@@ -249,13 +252,13 @@ class SceneEditor(PanelEditor):
             self.app.show_message("select a shape to look at")
             return
         points, view = picking.box_corners(*box), settings.view
-        center, near = points.mean(0), np.subtract(view.position, view.target)
+        center, offset = points.mean(0), np.subtract(view.position, view.target)
         distance = np.linalg.norm(np.ptp(points, 0)) / math.tan(math.radians(view.fov_degrees) / 2) / 2
-        position = to_point(center + near * max(distance, 1e-6) / np.linalg.norm(near))
+        position = to_point(center + offset * max(distance, 1e-6) / np.linalg.norm(offset))
         panel_actions.set_view(self.app, replace(view, position=position, target=to_point(center)))
 
     def toggle_orthographic(self) -> None:
         """Switches between the perspective and the orthographic projection."""
         is_orthographic = self.settings.projection == "orthographic"
-        step = replace(self.settings, projection="perspective" if is_orthographic else "orthographic")
-        panel_actions.edit_settings(self.app, step)
+        changed = replace(self.settings, projection="perspective" if is_orthographic else "orthographic")
+        panel_actions.edit_settings(self.app, changed)

@@ -20,7 +20,7 @@ _drawn_in = [0]  # a list of one number, so that functions can set it: _window()
 GRID_CELLS, GRID_COLOR = 12, (1.0, 1.0, 1.0, 0.13)  # cells from the grid's middle to each side; red, green, blue, alpha
 Line = tuple[Color, list[float], list[float]]  # color, ends in window coordinates
 MAX_UNITS = 1e5  # window units: draw lists are inexact for points that lie farther outside
-NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR
+NEAR = 1e-3  # near plane, in distances of the target; the far plane is at 1 / NEAR. The grid's: in heights of the view
 
 
 def matrices(settings: Settings, aspect: float) -> tuple[np.ndarray, np.ndarray]:
@@ -77,21 +77,23 @@ def _to_window(clip: np.ndarray, rect: Rect) -> np.ndarray:
 def grid_lines(camera: Camera, lens_shift: tuple[float, float], projection: str, rect: Rect) -> list[Line]:
     """A grid on the ground, y = 0, below the view's target, with the axes x, y and z as its last three lines.
 
-    Each line is its color and the window coordinates of its ends; the piece of a line behind the near plane is cut off.
-    A cell's side is the power of ten at or below half of the view's height at its target. `at` are the offsets of the
-    grid's lines from its middle.
+    Each line is its color and the window coordinates of its ends. In perspective, the piece of a line behind the near
+    plane is cut off. A cell's side is the power of ten at or below half of the view's height at its target.
     """
     cell = 10.0 ** np.floor(np.log10(camera.target_plane_height() / 2))
+    # `at`: the offsets of the lines from the middle of the grid
     at, reach = cell * np.arange(-GRID_CELLS, GRID_CELLS + 1), cell * GRID_CELLS
     middle = np.round(np.array(camera.target) / cell) * cell * (1, 0, 1)
     zero, far = np.zeros_like(at), np.full_like(at, reach)
     along_x = np.stack([np.stack([-far, zero, at], 1), np.stack([far, zero, at], 1)], 1)
-    lines = np.concatenate([along_x, along_x[:, :, ::-1]]) + middle
+    along_z = along_x[:, :, ::-1]  # with x and z exchanged
+    lines = np.concatenate([along_x, along_z]) + middle
     axes = np.stack([np.zeros((3, 3)), reach * np.eye(3)], 1)
     to_clip = _matrices(camera, lens_shift, projection, rect[2] / rect[3])
     clip = _to_clip(np.concatenate([lines, axes]).reshape(-1, 3), *to_clip).reshape(-1, 2, 4)
-    near = NEAR * camera.target_plane_height()
+    # Clip coordinate w: in perspective the distance along the view; 1 in an orthographic picture, which cuts nothing
     depth = clip[:, :, 3]
+    near = 0.0 if projection == "orthographic" else NEAR * camera.target_plane_height()
     with np.errstate(divide="ignore", invalid="ignore"):
         # Fraction of the line at which it meets the near plane.
         fraction = (near - depth[:, 0]) / (depth[:, 1] - depth[:, 0])
@@ -140,6 +142,7 @@ def draw(settings: Settings, pose: Pose, operation: str, snaps: bool, rect: Rect
     imguizmo.set_orthographic(settings.projection == "orthographic")
     view, projection = (_matrix(m) for m in matrices(settings, width / height))
     matrix = _matrix(pose)
+    # ImGuizmo scales along the axes of the item alone
     mode = imguizmo.MODE.local if operation == "scale" else imguizmo.MODE.world
     step = {"move": 0.25, "rotate": 15.0, "scale": 0.25}[operation]
     snap = imguizmo.Matrix3([step] * 3) if snaps else None

@@ -27,6 +27,7 @@ MAX_LISTED = 2000  # listed items of a group
 MAX_MODELS = 16  # models beyond these have no menus
 WORLD = ("environment", "sky", "fog")  # tables of settings that are rows of the list
 PRESET_HELP = "changes the material, its maps too; if other items use it, the selected one gets a new one of this name"
+# Labels of a row's menu, and keys; "Duplicate" calls duplicate_selected() of edit_actions.py, and so on.
 MENU = {"Duplicate": "Ctrl+Shift+D", "Delete": "Delete", "Group": "Ctrl+Shift+G", "Ungroup": "Ctrl+Alt+G"}
 REST = "(at rest)"
 OWN_MATERIALS = "(the file's own)"
@@ -108,7 +109,7 @@ class Outliner:
             self.scrolled_to = selected
         if imgui.is_item_clicked() and not imgui.is_item_toggled_open():
             if not (toggles := imgui.get_io().key_ctrl):
-                panel.several = frozenset()  # all are selected again
+                panel.several = frozenset()  # else select() would take the first member alone
             panel.select(ordered[0], toggles=toggles)
             self.scrolled_to = panel.selection
             if imgui.is_mouse_double_clicked(0):
@@ -123,6 +124,7 @@ class Outliner:
         count = len(rows)
         selected = document.selected
         shows_selected = selected is not None and selected.group == group and selected.index in rows
+        # a long list begins folded, unless it has the selected item
         is_open = count <= 40 or shows_selected and imgui.is_window_appearing()
         flags = OPEN_GROUP if is_open else imgui.TreeNodeFlags_.span_avail_width
         if shows_selected and self.scrolled_to != selected:
@@ -151,13 +153,13 @@ class Outliner:
 
     def _label(self, document: Document, item: Item, selected: Item | None) -> None:
         flags = imgui.SelectableFlags_.allow_double_click
-        label = document.label(item) + "  (hidden)" * (item in self.panel.hidden)
+        label = document.label(item) + ("  (hidden)" if item in self.panel.hidden else "")
         shown = theme.cut(label, imgui.get_content_region_avail().x)
         clicked = imgui.selectable(f"{shown}###row", item in self.panel.chosen, flags)[0]
         theme.hint(label if shown != label else "")
         if imgui.begin_drag_drop_source():
             imgui.set_drag_drop_payload_py_id("item", 0)
-            self.dragged = item
+            self.dragged = item  # the payload: ImGui carries the number 0 alone
             imgui.text(label)
             imgui.end_drag_drop_source()
         if imgui.begin_drag_drop_target():
@@ -169,7 +171,7 @@ class Outliner:
             self.scrolled_to = item
         if clicked:
             io = imgui.get_io()
-            self.panel.select(item, io.key_alt, io.key_ctrl)
+            self.panel.select(item, alone=io.key_alt, toggles=io.key_ctrl)
             self.scrolled_to = self.panel.selection
             if imgui.is_mouse_double_clicked(0) and not io.key_ctrl:
                 self.start_renaming(item)
@@ -249,7 +251,7 @@ def draw_models(app: AppState, panel: Panel) -> None:
 
 
 def _model_menus(app: AppState, panel: Panel, number: int, shape: ModelShape, choices: Choices) -> None:
-    """The choices of a model: its material variants and its animations."""
+    """The choices of a model: its animations, its material variants and its cameras."""
     if choices.animations:
         names = ("", *choices.animations)
         at = names.index(model_choices.chosen_animation(shape))

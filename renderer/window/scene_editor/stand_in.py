@@ -47,7 +47,8 @@ def draw(settings: Settings, shown: PictureSettings | None, rect: theme.Rect) ->
 
 def is_unseen(settings: Settings, item: Item, shown: PictureSettings | None) -> bool:
     """True for a shape that the picture of settings `shown` (None: no picture) does not show as it is."""
-    name: str = getattr(items.item_value(settings, item), "name", "")  # the name by which instances draw it
+    name: str = getattr(items.item_value(settings, item), "name", "")
+    # BOXED: the lists of shapes. A shape with a name is drawn by instances alone, which get no stand-ins.
     if item.group not in picking.BOXED or name:
         return False
     changed = [item, items.material_of(settings, item)]
@@ -59,7 +60,7 @@ def _faces(settings: Settings, item: Item, rect: theme.Rect) -> Iterator[Face]:
     """The triangles and the spheres of a shape."""
     material = items.material_of(settings, item)
     color = items.item_value(settings, material).color if material else (0.5, 0.5, 0.5)
-    base = np.clip(np.array(color, float), 0, 1) ** (1 / 2.2)
+    base = np.clip(np.array(color, float), 0, 1) ** (1 / 2.2)  # linear to about sRGB
     value = items.item_value(settings, item)
     corners, spheres = _geometry(item.group, value)
     eye, (right, up, forward) = np.array(settings.view.position), settings.view.axes()

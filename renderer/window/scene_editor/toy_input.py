@@ -18,6 +18,7 @@ KEY_CODES: dict[imgui.Key, int] = {
     imgui.Key.left_arrow: 37, imgui.Key.up_arrow: 38, imgui.Key.right_arrow: 39, imgui.Key.down_arrow: 40,
     imgui.Key.space: 32, imgui.Key.enter: 13, imgui.Key.tab: 9, imgui.Key.backspace: 8, imgui.Key.left_shift: 16,
 }  # fmt: skip
+# Settings that have no controls: the files of the passes and channels, and the input from the window.
 HIDDEN = ("common", "buffer_a", "buffer_b", "buffer_c", "buffer_d", "channels", "mouse", "keys", "toggled", "date")
 
 

@@ -33,7 +33,8 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float, tracks: Tracks, all_ac
     action_buttons(app.run, all_actions, labels)
     imgui.same_line()
     wide = app.panels.area[2] > scale * WIDTH
-    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - wide * 330 * scale
+    beside = 330 * scale if wide else 0.0  # of the controls right of the track
+    left, width = imgui.get_cursor_screen_pos().x, imgui.get_content_region_avail().x - beside
     _track(app, fonts, scale, animation.duration, times, width)
     if wide:
         imgui.same_line()
@@ -100,5 +101,5 @@ def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, tim
     line = (x, corner.y), (x, corner.y + height)
     draw_list.add_line(line[0], line[1], theme.color_u32(theme.ACCENT), 2 * scale)
     label = (x + 5 * scale if x + 60 * scale < corner.x + width else x - 40 * scale, corner.y - 2 * scale)
-    size, color_u32 = theme.FONT_SIZE * scale * theme.SMALL, theme.color_u32(theme.TEXT)
-    draw_list.add_text(fonts.numbers, size, label, color_u32, f"{app.panel.scene_time:.2f}")
+    size, color = theme.FONT_SIZE * scale * theme.SMALL, theme.color_u32(theme.TEXT)
+    draw_list.add_text(fonts.numbers, size, label, color, f"{app.panel.scene_time:.2f}")

@@ -345,6 +345,14 @@ def test_lines_of_the_grid_lie_on_the_ground():
     assert all(np.isfinite(line[1] + line[2]).all() for line in lines)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e5])
+def test_an_orthographic_grid_is_drawn_in_scenes_of_any_size(size):
+    view = creation.new_scene(SCENES).settings.view
+    far = replace(view, position=(0.0, size, size), target=(0.0, 0.0, 0.0))
+    lines = gizmo.grid_lines(far, (0.0, 0.0), "orthographic", (0, 0, 1000, 700))
+    assert len(lines) == 2 * (2 * gizmo.GRID_CELLS + 1) + 3
+
+
 @pytest.mark.parametrize("factor", [0.4, 0.9, 1.1, 3.0])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_sphere_is_scaled_by_each_axis_of_the_gizmo(axis, factor):
