@@ -40,7 +40,7 @@ DEVICE Box empty_box(void) {
     return box;
 }
 
-// Box i of an array of two float4 per box: min corner, max corner; w is unused.
+// Box i of an array (count, 2) of float4: min corner, max corner; w is unused.
 DEVICE Box stored_box(GLOBAL const float4 *boxes, uint i) {
     Box box = {xyz(boxes[2 * i]), xyz(boxes[2 * i + 1])};
     return box;
@@ -57,7 +57,7 @@ DEVICE float sliver_error(float3 edge1, float3 edge2) {
     if (longest1 == 0.0f || longest2 == 0.0f) return 1.0f;
     float3 a = edge1 / longest1, b = edge2 / longest2, normal = cross_fma(a, b);  // scaled against overflow
     float size = sqrt(dot_fma(a, a) * dot_fma(b, b)), area = sqrt(dot_fma(normal, normal));
-    float error = area > size * BOX_PAD ? size / area : 1.0f;
+    float error = area > size * BOX_PAD ? size / area : 1.0f;  // 1: parallel edges, which no ray hits
     return max_nnan(1.0f, error * fma(error, 4.0e-7f, 1.001f));
 }
 
@@ -104,7 +104,7 @@ DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return box;
 }
 
-// The union of the boxes of a node's children.
+// The box around both children of a node.
 DEVICE Box box_of_node(GLOBAL const float4 *nodes, uint node) {
     return box_union(box_of_slot(nodes, 2 * node), box_of_slot(nodes, 2 * node + 1));
 }

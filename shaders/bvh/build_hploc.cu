@@ -106,6 +106,7 @@ DEVICE uint height_of(GLOBAL const float4 *nodes, uint count, uint cluster) {
 DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left, const Box a, uint right, const Box b,
                        uint height) {
     GLOBAL float4 *node = nodes + 4 * number;
+    // the child references: a leaf of one primitive, or an inner node (bvh/traverse_bvh2.h)
     int first = left < count ? ~(int)(left * 8u) : (int)(left - count),
         second = right < count ? ~(int)(right * 8u) : (int)(right - count);
     node[0] = make_float4(a.low.x, a.high.x, a.low.y, a.high.y);
@@ -154,6 +155,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
                         GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
 #if HAS_BALLOT
     uint lane = lane_index(), cluster = INVALID_INDEX;
+    // The left clusters go to the first lanes, the right ones to the lanes behind them
     if (lane < MERGE_THRESHOLD && first + lane <= split) cluster = clusters[first + lane];
     uint left_count = popcount(ballot(cluster != INVALID_INDEX));
     uint right_index = lane - left_count;
@@ -207,6 +209,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
             height = 0u;
         }
     }
+    // also INVALID_INDEX behind the last cluster
     if (lane < MERGE_THRESHOLD && first + lane <= last) clusters[first + lane] = cluster;
 #else
     // The same by one thread; merging and compaction are one loop, which moves the clusters that are left to the front.
@@ -298,7 +301,8 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
                     last = sibling_end;
                 else
                     first = sibling_end;
-                merges = last - first + 1 > MERGE_THRESHOLD || last - first + 1 == count;  // smaller ranges wait
+                // in a smaller range every primitive is still a cluster, in its place
+                merges = last - first + 1 > MERGE_THRESHOLD || last - first + 1 == count;
             }
         }
         bool root = last - first + 1 == count;

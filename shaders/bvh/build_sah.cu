@@ -137,7 +137,7 @@ DEVICE void sweep_planes(const Bounds *bins, const uint *sizes, uint axis, Range
     for (uint k = 0; k < BINS - 1; k++) {
         box = bounds_union(box, bins[k]);
         lefts += sizes[k];
-        if (sizes[k] == 0 || lefts == range->size) continue;
+        if (sizes[k] == 0 || lefts == range->size) continue;  // the same as the plane before, or nothing on the right
         float cost = bounds_area(box) * (float)lefts + right_area[k + 1] * (float)(range->size - lefts);
         if (cost < *best * TIE_FACTOR) {
             *best = cost;
@@ -522,7 +522,7 @@ KERNEL split_large_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
 // tree is the same.
 KERNEL split_rest(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL uint *spare, GLOBAL const Range *rest,
                   GLOBAL const uint *counts, GLOBAL float4 *nodes) {
-    if (local_index() > 0) return;
+    if (local_index() > 0) return;  // a group runs on one CPU thread
     for (uint s = group_index(); s < counts[REST_RANGES]; s += group_count()) {
         Range pending[MEDIUM_STACK];
         uint top = 1, root = counts[COUNT_ROOT];

@@ -22,7 +22,8 @@ typedef struct {
 // Writes the indices of the primitives below a child to `prims`. Returns their number, or MAX_LEAF_PRIMS + 1 if there
 // are more than MAX_LEAF_PRIMS.
 DEVICE_NOINLINE_ALWAYS int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
-    int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;  // each pending subtree has at least one primitive
+    // total + top, since each pending subtree has at least one primitive, is a lower bound of the number
+    int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
     while (true) {
         if (child_ref < 0) {
             int size = (~child_ref & 7) + 1;
@@ -53,7 +54,7 @@ DEVICE_NOINLINE_ALWAYS void set_child(GLOBAL const float4 *nodes, Children *c, i
     c->prim_count[k] = prims_below(nodes, child_ref, prims);
 }
 
-// True if child k becomes a leaf8.
+// True if child k becomes a leaf8: a leaf of the BVH2, or a subtree of at most MAX_LEAF_PRIMS primitives.
 DEVICE bool is_leaf8(const Children *c, int k) { return c->child_ref[k] < 0 || c->prim_count[k] <= MAX_LEAF_PRIMS; }
 
 // Half of the surface area of child i's box.
@@ -144,6 +145,7 @@ KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
             bool used = k < c.count, leaf = used && is_leaf8(&c, k);
             if (fits) {
                 for (int axis = 0; axis < 3; axis++) {
+                    // an unused box has the min corner infinity and the max corner -infinity
                     node8[16 * axis + k] = used ? c.low[k][axis] : as_float(0x7f800000u);
                     node8[16 * axis + 8 + k] = used ? c.high[k][axis] : as_float(0xff800000u);
                 }

@@ -58,7 +58,8 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
 }
 
 // The position of a slot's subtree in depth-first order: indices of its first primitive and its first node, and its
-// depth. A null slot (INVALID_INDEX) is the root's: (0, 0, 0).
+// depth. INVALID_INDEX stands for the root: (0, 0, 0). Before the subtree come its ancestors, one node each, and the
+// left siblings of all right children on the way to the root.
 DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot,
                            uint slot) {
     uint primitive = 0, kept = 0, depth = 0;
@@ -84,7 +85,7 @@ KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const Subtree
     float sum = 0.0f;
     for (uint node = thread_index(); node < (uint)count; node += group_count() * GROUP_SIZE) {
         if (node == 0) cost[1] = half_area(box_of_node(nodes, 0));
-        if (stats[node].kept == 0) continue;
+        if (stats[node].kept == 0) continue;  // it is part of a leaf
         uint3 begin = begin_of_slot(nodes, stats, parent_slot, parent_slot[node]);
         uint child = begin.y + 1;
         if (begin.z + 1u > kept_and_depth[1]) atomic_max(&kept_and_depth[1], begin.z + 1u);

@@ -60,7 +60,7 @@ DEVICE_NOINLINE_ALWAYS int16 filter_hits16(const Primitive q, const Rays16 *rays
         float3 direction = make_float3(rows[3][i], rows[4][i], rows[5][i]);
         Hit hit = {ts[i], us[i], vs[i], -1};
         if (!PASSES_FILTER(q, origin, direction, t_max[i], &hit)) passed[i] = 0;
-        ts[i] = hit.t;
+        ts[i] = hit.t;  // the filter may have moved the hit
     }
     *t = vload16(0, ts);
     return vload16(0, passed);
@@ -92,7 +92,7 @@ DEVICE bool intersect_leaf16(Lines leaf8, uint prims, Primitives primitives, Ray
         hits = filter_hits16(primitive_at(primitives, prim_index), r, hits, &t, &u, &v FILTER_ARGS);
         hits &= (t < r->t) | (r->prim_id > prim_id);
 #endif
-        r->t = hits ? (accept_first_hit ? (float16)(-1.0f) : t) : r->t;
+        r->t = hits ? (accept_first_hit ? (float16)(-1.0f) : t) : r->t;  // -1: the ray is finished
         r->u = hits ? u : r->u;
         r->v = hits ? v : r->v;
         r->prim_index = hits ? (int16)(prim_index) : r->prim_index;

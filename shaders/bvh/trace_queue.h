@@ -25,7 +25,7 @@ while (true) {
         has_ray = false;
         QUEUE_FINISH
     }
-    WARP_BARRIER();
+    WARP_BARRIER();  // the lanes come together again: ballot() is called by the whole warp
     uint idle = ballot(!has_ray);
     if (idle == 0xffffffffu && !rays_left) break;
     if (rays_left) {

@@ -69,7 +69,8 @@ DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
 }
 
 // Returns true if the ray intersects a box before `t_max`; *t_near becomes the ray parameter at which it enters the
-// box. An empty box has a negative half extent. max3_relu: the maximum of three numbers and 0 (common/portable.h).
+// box. An empty box has a negative half extent. max3_relu: the maximum of three numbers and 0; min3_nonneg: the minimum
+// of three, correct if it is not negative (common/portable.h).
 DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *t_near) {
     float3 half_size = xyz(half_extent);
     float3 first = fma3(-half_size, s.abs_inverse, fma3(xyz(center), s.inverse, s.near_bias));

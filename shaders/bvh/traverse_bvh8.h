@@ -32,7 +32,8 @@ DEVICE Lines line_at(Lines nodes, uint child_ref) { return nodes + 16 * (size_t)
 // A ray for the slab test of eight boxes.
 typedef struct {
     SlabRay slabs;
-    uint near_x, near_y, near_z;  // offsets in a node8 of the row of planes that the ray crosses first on each axis
+    // Offsets in a node8 of the row of planes that the ray crosses first on each axis; ^ 8 gives the other row
+    uint near_x, near_y, near_z;
 } SingleRay;
 
 // Prepares a ray: its slabs, and on each axis the offset of the planes that it enters first.
@@ -132,6 +133,7 @@ DEVICE uint intersect_leaf8(Lines leaf8, float3 origin, float3 direction, float 
     if (sphere_mask) {
         hits = intersect_spheres8(LEAF_ROWS3(0), LEAF_ROW(LEAF_RADII), ox, oy, oz, dx, dy, dz, end, t) & is_sphere;
         *u = *v = (float8)(0.0f);
+        // all primitives of the leaf are spheres
         if (sphere_mask == movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0)) return movemask8(hits);
     }
     float8 tri_t, tri_u, tri_v;
@@ -226,7 +228,7 @@ DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, fl
                 continue;
             }
         }
-        do {
+        do {  // skips boxes that begin behind the closest hit
             if (top == 0) return best;
             top--;
         } while (as_float(stack[top].y) > best.t);

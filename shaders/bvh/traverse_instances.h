@@ -118,7 +118,7 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                 Hit hit = traverse_bvh2(nodes, primitives, o, d, best->t,
                                         accept_first_hit FILTER_ARGS_OF(p.material) MOTION_ARGS_OF(closing, origin.w));
                 if (accept_first_hit && hit.primitive >= 0) return true;
-                ADD_COUNTS(hit, *best);
+                ADD_COUNTS(hit, *best);  // sums of traversal statistics (geometry.h), which best keeps without a hit
                 KEEP_COUNTS(*best, hit);
                 update_instance_hit(p, which, hit, best, &best_instance, *instance);
             }

@@ -154,7 +154,7 @@ DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frus
         do {
             if (top == 0) return true;
             top--;
-        } while (as_float(stack[top].y) > b->end);
+        } while (as_float(stack[top].y) > b->end);  // skips boxes behind the farthest closest hit
         child_ref = stack[top].x;
     }
 }

@@ -219,7 +219,7 @@ DEVICE_NOINLINE_ALWAYS void intersect_leaf_pairs(Lines nodes, Primitives primiti
 // of a level exceed STREAM_CAPACITY.
 DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, Packet *p, Stream *s,
                                            bool accept_first_hit FILTER_PARAMS) {
-    Pairs *leaves = &s->leaves;
+    Pairs *leaves = &s->leaves;  // first, because hits shorten the rays
     intersect_leaf_pairs(nodes, primitives, p, leaves, accept_first_hit FILTER_ARGS);
     for (uint level = 0; s->nodes[level].count; level ^= 1u) {
         Pairs *current = &s->nodes[level], *next = &s->nodes[level ^ 1u];
@@ -248,7 +248,7 @@ DEVICE_NOINLINE_ALWAYS bool traverse_pairs(Lines nodes, Primitives primitives, P
     return true;
 }
 
-// Tests a group against all primitives of a leaf8 and updates the rays' closest hits.
+// Tests a group against all primitives of a leaf8 and updates the rays' closest hits. Returns true if any ray hit.
 DEVICE_NOINLINE_ALWAYS bool intersect_leaf_group(Lines leaf8, Primitives primitives, Packet *p, uint group,
                                                  bool accept_first_hit FILTER_PARAMS) {
     RayIndices indices = ray_indices(group);

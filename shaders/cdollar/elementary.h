@@ -161,6 +161,7 @@ DEVICE float near_exp2_sum(uint *rarity, float high, float low) {
     near_magnitude(rarity, high, 124.0f);
     return as_float(as_int(p) + (power << 23));  // adds `power` to the exponent
 }
+// exp_fraction(x, &power): exp(x) / 2^power (builtins.h).
 DEVICE float near_exp(uint *rarity, float x) {
     int power;
     const float exp_r = exp_fraction(x, &power);

@@ -208,7 +208,7 @@ KERNEL scatter_atomic(int count, int bins, int low, GLOBAL const int *RESTRICT k
         }
     }
     BARRIER();
-    // A result that is still START changes nothing.
+    // A result that is still START changes nothing. Sums start at 0, whose bits are 0 too.
 #if OPERATION == 0 && IS_FLOAT
     for (int i = (int)local_index(); is_local && i < bins; i += GROUP_SIZE)
         if (sums[i] != 0) atomic_add_float(&out[i], as_float(sums[i]));

@@ -47,6 +47,7 @@ const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS
 // DECLARE_TILE declares the local memory of an operand, TILE_OF a pointer NAME_tile to its elements. LOAD_RUN copies
 // four neighbors of a tile, from `run` on, to `line`.
 #if VECTOR_LOADS  // floats, aligned for loads of four
+// two stages of TILE_DEPTH rows, in float4
 #define DECLARE_TILE(name, extent) LOCAL_ARRAY(float4, name##_vectors, TILE_DEPTH *PITCH(extent) / 2)
 #define TILE_OF(name) LOCAL float *name##_tile = (LOCAL float *)name##_vectors
 #define LOAD_RUN(line, run)                                \

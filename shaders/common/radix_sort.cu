@@ -55,7 +55,7 @@ KERNEL count_digits(int count, int passes, GLOBAL const uint *RESTRICT elements,
         UNROLL for (int k = 0; k < ITEMS; k++) keys[k] = k * GROUP_SIZE < valid ? elements[begin + k * GROUP_SIZE] : 0;
         UNROLL for (int k = 0; k < ITEMS; k++) {
             const uint key = key_from_bits(keys[k]);
-            if (k * GROUP_SIZE < valid)
+            if (k * GROUP_SIZE < valid)  // a digit has 8 bits here
                 for (int pass = 0; pass < passes; pass++)
                     atomic_add(&counts[pass * DIGITS + (int)(key >> (8 * pass) & (DIGITS - 1u))], 1u);
         }
@@ -242,6 +242,7 @@ KERNEL move_tile(int count, int tiles, int tile_size, int shift, int first, int 
     }
     BARRIER();
     const uint smaller = exclusive_scan_group(sums, t < DIGITS ? totals[t] : 0u, &all);
+    // ranks[t * GROUP_SIZE]: the rank in the tile of the first key of digit t
     if (t < DIGITS) offsets[t] = smaller + counts[t * tiles + tile] - ranks[t * GROUP_SIZE];
     BARRIER();
     for (int i = items_begin; i < items_end; i++) {

@@ -9,10 +9,11 @@
 #if LANES > 1
 // Each work-item sums up a block of WIDE x TALL buckets: every bucket (u, v) within reach of the block adds its color,
 // times its filter's row of weights, to the rows of the block, LANES columns at a time. Filters are symmetric; kernels
-// (last + 1, side, pitch) has for each filter the rows from its middle on, each with both halves and PADDING zeros at
+// (filters, side, pitch) has for each filter the rows from its middle on, each with both halves and PADDING zeros at
 // its ends, so that vectors may begin left of the filter and end right of it. Tiles whose largest radius does not reach
 // the block are skipped; t is the number of the tile in its row. (row, n): a row of the grid and a column of the block.
 // `sums`: a plane each of red, green, blue and alpha. `down`, `apart`: rows, columns from a bucket to the block.
+// kernel_index: a bucket's filter, -1 if it is empty; radii: of the filters; tile_radii: the largest in each tile.
 KERNEL filter_density_by_blocks(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOBAL const int *kernel_index,
                                 GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels,
                                 int columns, int rows, int tile_columns, int side, int blocks_across) {
@@ -35,6 +36,7 @@ KERNEL filter_density_by_blocks(GLOBAL const float4 *scaled, GLOBAL float4 *filt
                 int low = (max(u - r, left) - left) / LANES * LANES, high = min(u + r, right - 1) - left;
                 for (int row = max(v - r, top); row <= min(v + r, bottom - 1); row++) {
                     size_t away = (size_t)(row > v ? row - v : v - row) + (size_t)k * (size_t)side;
+                    // weights[n]: of the bucket in column left + n; the middle of a filter is at PADDING + reach
                     GLOBAL const float *weights = kernels + away * (size_t)pitch + (PADDING + reach + left - u);
                     for (int n = low; n <= high; n += LANES) {
                         real weight = LOAD_LANES(weights + n);

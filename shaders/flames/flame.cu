@@ -15,6 +15,8 @@
 // 12), color, color speed, opacity, with DIRECT_COLOR its factor, signature, packed counts (twice the number of
 // variations, plus 1 with a post-affine); then the post-affine (6, in 3D 12), and of each variation its index, weight
 // and parameters.
+// RANDOM_PER_XFORM: the most random numbers that an xform draws; RANDOM_PER_STEP: the most that a step draws. Each step
+// starts at its multiple of RANDOM_PER_STEP, however many numbers were drawn before.
 #if GENERIC
 #define FINALS layout.finals
 #define HAS_XAOS layout.has_xaos
@@ -265,6 +267,7 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
 // Steps first_step + 1 to first_step + steps of `chains` chains from first_chain on, whose states are in `before` and
 // go to `after`. Steps after `fuse` are plotted. With only_if_inexact nothing happens unless inexact[interval] is set.
 // GPUs: one thread per chain, one group per block, one histogram of columns * rows buckets.
+// feature_flags: bits 0 to 3 are the first four fields of RecordLayout.
 // CPUs: one work-item iterates whole blocks, LANES points at a time, into a private histogram without atomics;
 // `histograms` holds columns * rows + 1 buckets per work-item, the last for samples that are not plotted.
 KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const float *RESTRICT parameters,

@@ -34,7 +34,8 @@ KERNEL log_density(GLOBAL const ulong *sums, GLOBAL float4 *scaled, int buckets,
 
 // kernel_index[i] = index of bucket i's density estimation filter (fewer hits: wider), or -1 if the bucket is empty or
 // within supersample - 1 buckets of the grid's edge. The arrays cover a rectangle of the grid of grid_columns *
-// grid_rows. `hit`: mean alpha that one hit adds to a bucket.
+// grid_rows. `hit`: mean alpha that one hit adds to a bucket. `last`: the index of the narrowest
+// filter, which buckets of more than `max_hits` hits use. `curve`: the exponent by which filters are spaced.
 KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index, int columns, int rows, int left,
                              int top, int grid_columns, int grid_rows, int supersample, int last, float max_hits,
                              float curve, float hit) {
@@ -57,7 +58,7 @@ KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index,
         if (n > max_hits)
             chosen = last;
         else if (n <= 100.0f)
-            chosen = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;
+            chosen = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;  // n rounded up, counted from 0
         else
             chosen = 100 + (int)floor_of(power_of(n - 100.0f, curve));
         chosen = clamp(chosen, 0, last);
@@ -87,7 +88,7 @@ KERNEL filter_density(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOB
     uint i = thread_index();
     if (i >= (uint)(columns * rows)) return;
     int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
-    int reach = (side + TILE - 2) / TILE, radius = -1;
+    int reach = (side + TILE - 2) / TILE, radius = -1;  // tiles that a filter of radius side - 1 may span
     for (int v = max(row / TILE - reach, 0); v <= min(row / TILE + reach, tile_rows - 1); v++)
         for (int u = max(column / TILE - reach, 0); u <= min(column / TILE + reach, tile_columns - 1); u++)
             radius = max(radius, tile_radii[v * tile_columns + u]);
@@ -180,7 +181,7 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve, GLOBAL const float *curves) 
     float per_channel = (1.0f - curve.vibrancy) * 256.0f, gamma = curve.gamma;
     float3 power = make_float3(power_or_zero(sum.x, gamma), power_or_zero(sum.y, gamma), power_or_zero(sum.z, gamma));
     color = color + power * per_channel;
-    if (curve.transparent == 1) {
+    if (curve.transparent == 1) {  // no background; 2 (below) keeps the alpha beside the background
         color = alpha > 0.0f ? color * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);
     } else {
         color = color + make_float3(curve.red, curve.green, curve.blue) * ((1.0f - alpha) * 256.0f);

@@ -146,7 +146,7 @@ DEVICE float diffuse_of(float cosine, float curve) {
 // shaded = the color 0 to 255 that lights and ambience give each bucket's nearest point, and 1; all 0 in empty buckets.
 // `palette` (256): colors 0 to 255; JWildfire plots 200 / 256 of them. Ambient light is reduced by `occluding` times
 // the occlusion, diffuse light by that times `occluding_diffuse`. A material number between two integers blends their
-// materials; beyond the last material it is the last one.
+// materials, behind the last one the last and the first; from the next integer on it is the last material alone.
 KERNEL shade(GLOBAL const ulong *keys, GLOBAL const float4 *normals, GLOBAL const float *occlusion,
              GLOBAL const float4 *palette, GLOBAL const Light *lights, GLOBAL const Material *materials,
              GLOBAL float4 *shaded, int buckets, int light_count, int material_count, float occluding,

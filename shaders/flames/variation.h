@@ -271,6 +271,7 @@ DEVICE Pair complex_tan(real k, real x, real y) {
     return scaled(k / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
 }
 
+// conjugate_cot and conjugate_csc are the conjugates of cot z and 1 / sin z.
 DEVICE Pair conjugate_cot(real k, real x, real y) {
     Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
     return scaled(k / (c.y * c.y + h.y * h.y), c.x * c.y, h.x * h.y);
@@ -331,7 +332,8 @@ DEVICE Pair polygon_edge(real sides, real side, real bend, real u) {
     return pair(magnitude(slope / (slope - tangent_of(t)) / cosine_of(t)), a - 0.5f * wedge);
 }
 
-// Maps a square to a disc: the polar coordinates (radius, angle) on the disc of the square's point (x, y).
+// Maps a square to a disc: the polar coordinates (radius, angle) on the disc of the square's point (x, y). Concentric
+// squares become circles; perimeter / side, 0 to 8, is the way along the square's edge from its corner (1, -1).
 DEVICE Pair square_to_disc(real x, real y) {
     real ax = magnitude(x), ay = magnitude(y);
     real wide = x >= ay ? ax + y : 5.0f * ax - y, high = y >= ax ? 3.0f * ay - x : 7.0f * ay + x;

@@ -130,7 +130,7 @@ VARIATION(lace_js) {
     return scaled(weight, cy - r * sine_of(a), cx - r * cosine_of(a));
 }
 
-// One of six maps: two inversions, or four copies at the corners of a square.
+// One of six maps: two to the unit circle at twice the angle, or four copies at the corners of a square.
 VARIATION(apocarpet_js) {
     float r = 0.41421356237309503f;
     real k = 1.0f / (x * x + y * y), p = 2.0f * x * y * k, q = (x * x - y * y) * k;
@@ -141,7 +141,7 @@ VARIATION(apocarpet_js) {
     return scaled(weight, first ? p : last ? q : r * x + u, first ? q : last ? p : r * y + v);
 }
 
-// A third of the size at one of two places, or an inversion of the radius.
+// A third of the size at one of two places, or the point's direction on a unit circle about (-1, 0), y of random sign.
 VARIATION(dustpoint) {
     real side = random_sign((real)(1.0f), random), r = vnorm(x, y), pick = uniform(random);
     mask far = pick < 0.5f, low = pick < 0.75f;

@@ -11,7 +11,7 @@ VARIATION(bipolar, shift = 0) {
     return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), wrap(v, (real)(0.5f * PI)));
 }
 
-// Exchanges the elliptic coordinates mu and nu.
+// Exchanges the elliptic coordinates mu and nu. The scale is flam3's.
 VARIATION(edisc) {
     Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));

@@ -256,7 +256,7 @@ STAMP(dc_mandbrot, nIters = 250 [10, 1000], N = 8 [2, 10], Complexity = 0.995 [0
     px = px * m - 1.002029f;
     py = py * m + 0.303864f;
     real sx = px, sy = py, sum = zero_real();
-    mask out = sum > 1.0f;
+    mask out = sum > 1.0f;  // false
     for (int i = 0; (float)i < nIters; i++) {
         real nx = sx * sx - sy * sy + px, ny = 2.0f * sx * sy + py, l = vnorm(nx, ny);
         sx = out ? sx : nx;
@@ -345,7 +345,7 @@ STAMP(dc_kaleidocomplex, seed = 1000000, time = 0, iMax = 12 [1, 50], color = 2,
     Pair turn = circle((real)(time));
     real zx = magnitude(p.x) * 8.0f, zy = magnitude(p.y) * 8.0f, zero = zero_real(), zz = zero, zw = zero;
     Triple c = gray(zero);
-    mask done = zx != zx;
+    mask done = zx != zx;  // false
     for (int i = 0; (float)i <= iMax; i++) {
         float n = (float)i, shift = (i & 1 ? 1.0f : -1.0f) - 10.5f;
         real ax = zx - zy, ay = zx + zy;
@@ -394,7 +394,8 @@ DEVICE Triple circuit(Pair z, float t, float limit, float intensity, float pulse
     return triple(0.55f * k + f, 0.85f * k + 0.7f * f, b * k + 0.3f * f);
 }
 
-// The color of p: `loops` samples of circuit() around it, lens-like near the rim; *light becomes their mean brightness.
+// The color of p by `loops` samples of circuit() around it: *light becomes their mean brightness; the hue is the last
+// sample's alone, as in JWildfire.
 DEVICE Triple circuits(Pair p, float time, float rate, float intensity, float focus, float pulse, float loops,
                        float zoom, real *light) {
     float n = time * 0.01f * rate, t = 2.0f * rate;
@@ -406,17 +407,18 @@ DEVICE Triple circuits(Pair p, float time, float rate, float intensity, float fo
     Pair q = spun(spun(p, b.x, b.y), a.x, -a.y);
     q = pair((q.x - c.y / PI) * scale, (q.y - c.x / PI) * scale);
     real pixel = 0.0005f * scale / around * (zoom * focus + t * 0.25f);
-    Triple sum = gray(zero_real());
+    Triple last = gray(zero_real());
     int rounds = (int)loops < 23 ? (int)loops : 23;
     for (int k = 0; k <= rounds; k++) {
         Pair z = pair(q.x + pixel * (float)(k / 6), q.y + pixel * (float)(k % 6));
-        sum = circuit(z, t, (float)((int)(loops / 4.0f + (float)(int)(5.0f * zoom))), intensity, pulse, zoom, light);
+        last = circuit(z, t, (float)((int)(loops / 4.0f + (float)(int)(5.0f * zoom))), intensity, pulse, zoom, light);
     }
     float each = 1.0f / (float)(int)loops;
     real shade = 1.0f - vnorm(p.x, p.y), l = *light * each;
     *light = l;
-    return triple(1.2f * shade * blend((real)(0.15f), sum.x * each, l),
-                  1.1f * shade * blend((real)(0.15f), sum.y * each, l), shade * blend((real)(0.15f), sum.z * each, l));
+    return triple(1.2f * shade * blend((real)(0.15f), last.x * each, l),
+                  1.1f * shade * blend((real)(0.15f), last.y * each, l),
+                  shade * blend((real)(0.15f), last.z * each, l));
 }
 
 // circuits() at the point.
@@ -446,7 +448,7 @@ REPLACING_3D(dc_butterflies, seed = 1000, time = 0, zoom = 1, red = 1, green = 1
     Pair p = stamp_point(ColorOnly, 1.0f, x, y, u, v);
     real zx = p.x * zoom, zy = p.y * zoom, px = zx, py = zy;
     real k = 0.9f * (1.0f + 2.0f * sine_of((real)(0.1f * time)));
-    mask done = zx != zx;
+    mask done = zx != zx;  // false
     for (int i = 0; i < 100; i++) {
         real ax = zx + px, ay = zy + py, a2 = ax * ax + ay * ay, r = 1.0f / (a2 * a2), t = -4.0f * rough_angle(ay, ax);
         Pair c = from_polar(r, t), s = circle(c.x), h = hyperbola(c.y);

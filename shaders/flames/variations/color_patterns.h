@@ -1,9 +1,8 @@
-// Direct color: gradients over the plane, patterns and tilings.
+// Direct color: variations that color the points they make, and stamps: patterns and tilings over a square.
 // Grammar (VARIATION, REPLACING, ...), given names (x, weight, random, ...), shared functions: flames/variation.h.
-// dc_NAME colors random points p of a square, or with ColorOnly 1 the chain's point; glsl_NAME colors random pixels of a
-// grid: a PIXEL_STAMP that ends in a semicolon calls the formula of the STAMP before it. A body returns red, green and
-// blue, 0 to 1; gray(v) is v for all three.
-// Formulas and their constants are JWildfire's.
+// A STAMP dc_NAME colors random points p of a square, or with ColorOnly 1 the chain's point; glsl_NAME colors random
+// pixels of a grid: a PIXEL_STAMP that ends in a semicolon calls the formula of the STAMP before it. A stamp's body
+// returns red, green and blue, 0 to 1; gray(v) is v for all three. Formulas and their constants are JWildfire's.
 
 // Origin: JWildfire
 
@@ -86,7 +85,7 @@ PIXEL_STAMP(glsl_acrilic, SIDE = 0.7, SHIFT = 0, Density_Pixels = 1000000, Seed 
             p1 = 12, p2 = 12, p3 = 12, p4 = 12, p5 = 75, p6 = 75, Red_Fac = 1, Green_Fac = 1, Blue_Fac = 1,
             Gradient = 0);
 
-// A bitwise operation on the integer coordinates, as a color.
+// A bitwise operation on the integer coordinates, as a color; `table`: two random offsets of them.
 STAMP(dc_booleans, randomize = 1000, type = 1, zoom = 1000) {
     whole a = truncated(p.x * zoom + table[0]), b = truncated(p.y * zoom + table[1]);
     real n = real_of(type == 0.0f ? a ^ b : type == 1.0f ? a & b : type == 2.0f ? a | b : a * 0);
@@ -342,7 +341,7 @@ PALETTE_STAMP(dc_quadtree, zoom = 1 [0.1, 50], seed = 10000 [0, 10000], time = 0
     real shade = zero_real(), id = (real)(1.0f);
     real u = p.x / zoom + 0.5f, v = p.y / zoom + 0.5f;
     float r = 1.0f;
-    mask done = shade > 1.0f;
+    mask done = shade > 1.0f;  // false
     for (int i = 0; (float)i < levels && r <= width; i++) {
         mask edge = !done && least(least(u, 1.0f - u), least(v, 1.0f - v)) < 0.3f * r / width;
         real drawn = 0.5f + 0.5f * sine_of(id + time) * sine_of(id * 2.17f - time) * sine_of(id * 5.7f + time);
@@ -388,7 +387,7 @@ STAMP(dc_squares, seed = 5000, time = 85.5 [0, 1000], N = 3 [1, 20], direction =
     real u = wrap_unit(magnitude(p.x)), v = wrap_unit(magnitude(p.y));
     for (int i = 0; i < 4; i++) {
         real q = ((float)i * 0.1f + u) / k, r = ((float)i * 0.1f + v) / k;
-        mask hit = q == q;
+        mask hit = q == q;  // true
         for (int j = 0; (float)j < N; j++) {
             real fq = floor_of(q * 3.0f), fr = floor_of(r * 3.0f);
             hit = hit && !(fq == 1.0f && fr == 1.0f);
@@ -545,7 +544,7 @@ STAMP(dc_vortex, randomize = 0, time = 0, flowStrength = 10 [1, 15], Blending = 
 STAMP(dc_hyperbolictile, SIDE = 2, zoom = 1) {
     p = scaled((real)(zoom), p.x, p.y);
     real px = vnorm(p.x, p.y), py = rough_angle(p.y, p.x), count = zero_real();
-    mask outside = px > 1.0f, run = px == px;
+    mask outside = px > 1.0f, run = px == px;  // true
     float center = 1.5537739740f;  // center of the third mirror's circle
     for (int i = 0; i < 7; i++) {
         mask turn = run;

@@ -6,7 +6,7 @@
 // exp(z - 1), with pi y as the angle.
 VARIATION(exponential) { return complex_exp(weight, x - 1.0f, PI * y); }
 
-// z to the complex power (r + i i) / power, on a random branch.
+// z to a complex power of real part r / power and imaginary part i / power, on a random branch.
 VARIATION(cpow, r = 1, i = 0, power = 1) {
     float c = r / power, d = i / power;
     real theta = angle_of(y, x), l = 0.5f * logarithm_of(x * x + y * y);
@@ -169,7 +169,8 @@ VARIATION(acosech) {
     return of_either_sign(weight, swapped(complex_area(complex_reciprocal(pair(x, y)), -1.0f)), uniform(random));
 }
 
-// The sqrt_ variations are either value of an inverse function of the root of z.
+// The sqrt_ variations are either value of an inverse function of the root of z. As in JWildfire, sqrt_asech takes the
+// area sine of the reciprocal, and sqrt_acosech the area cosine.
 VARIATION(sqrt_acosh) { return of_either_sign(weight, complex_area(complex_root(pair(x, y)), -1.0f), uniform(random)); }
 
 VARIATION(sqrt_acoth) {
@@ -511,7 +512,7 @@ REPLACING(xhyperbol, m00 = 1, m01 = 0, m10 = 0, m11 = 1, m20 = 0, m21 = 0) {
 
 // Origin: JWildfire
 
-// glynnia with scales and thresholds.
+// glynnia (julia.h) with scales and thresholds.
 VARIATION(glynnia3, rscale = 1, dscale = 1, rthresh = 0, ythresh = 0) {
     real r = rscale * vnorm(x, y), side = r > rthresh && y > ythresh ? (real)(1.0f) : (real)(-1.0f);
     real root = dscale * sqrt(r + x), d = dscale * (r + x), n = sqrt(r * (y * y + d * d)), k = 0.70710678f * weight;

@@ -78,6 +78,7 @@ REPLACING(crop_x, radius = 0.1, w = 0.5, invert = 0) {
 REPLACING(crop_stars, radius = 0.35, n = 3, r2 = 0.333, invert = 0) {
     float m = 4.0f + r2 * r2 * (n * 2.0f - 4.0f), an = 3.141593f / n;
     Pair a = circle((real)(an)), e = circle((real)(6.283185f / m));
+    // 100 sectors are added, so that the angle is positive
     real sector = angle_of(x, y) + 100.0f * (2.0f * an), b = sector - 2.0f * an * floor_of(sector / (2.0f * an)) - an;
     Pair p = from_polar(vnorm(x, y), b);
     real u = p.x - radius * a.x, v = magnitude(p.y) - radius * a.y;
@@ -149,7 +150,7 @@ VARIATION_3D(smartcrop, power = 4, radius = 1, roundstr = 0, roundwidth = 1, dis
              offset = 0, cropmode = 1, static = 2) {
     real r1 = uniform(random), r2 = uniform(random), r3 = uniform(random);
     real a = angle_of(y, x), r = vnorm(x, y);
-    int mode = (power > 0.0f) == (radius > 0.0f);
+    int mode = (power > 0.0f) == (radius > 0.0f);  // crops outside; else inside. r == r: true in every lane
     float sides = fabs(power);
     if (sides < 2.0f) {
         real e = edge * (r1 - 0.5f), turn = fraction_of(a * (1.0f / TWO_PI) + 1.0f + e) * TWO_PI;
@@ -209,7 +210,7 @@ VARIATION(cropn, power = 5, radius = 1, scatterdist = 0, zero = 0) {
     float wedge = TWO_PI / fmax(2.0f, fabs(power));
     real t = angle_of(y, x) + PI, m = t - wedge * floor_of(t / wedge);
     real c = cosine_of(m < 0.5f * wedge ? m : wedge - m), edge = c > 0.0f ? radius / c : (real)(1.0f), r = vnorm(x, y);
-    mask crops = (r > edge) == (power > 0.0f ? r == r : r != r);
+    mask crops = (r > edge) == (power > 0.0f ? r == r : r != r);  // r == r: true in every lane
     real k = zero == 0.0f ? zero_real() : (edge + uniform(random) * scatterdist) / greatest(r, (real)(1e-20f));
     return scaled(weight, crops ? k * x : x, crops ? k * y : y);
 }

@@ -117,7 +117,7 @@ VARIATION_3D(isosfplot3d_wf, preset_id = -1, xmin = -1, xmax = 1, ymin = -1, yma
              param_a = 0, param_b = 0, param_c = 0, param_d = 0, param_e = 0, param_f = 0) {
     real s = uniform(random), t = uniform(random), a = zero_real(), b = a, c = a;
     Random many = stream_of(s, t);
-    mask found = a > 1.0f;
+    mask found = a > 1.0f;  // false
     for (int k = 0; (float)k < max_iter; k++) {
         real u = xmin + uniform(&many) * (xmax - xmin), v = ymin + uniform(&many) * (ymax - ymin);
         real w = zmin + uniform(&many) * (zmax - zmin);
