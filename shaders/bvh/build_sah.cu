@@ -66,7 +66,7 @@ KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, G
     owner[i] = (uint)count > REST_RANGE ? 0u : INVALID_INDEX;
     if (i == 0) {
         Range all = {0, (uint)count, INVALID_INDEX, 0, 0, 0, INVALID_INDEX, INVALID_INDEX};
-        ranges[0] = all;
+        ranges[0] = all;  // the host's `counts` say which of both holds the root
         rest[0] = all;
     }
 }

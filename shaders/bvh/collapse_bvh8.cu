@@ -120,7 +120,7 @@ DEVICE_NOINLINE_ALWAYS void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const
 // Writes all node8 of one level and the leaf8 below them, one thread per node8. queue: for each node8, the BVH2 node
 // that it replaces and the index of its first line; counts: numbers of node8 and of lines so far; levels[k]: index in
 // the queue of level k's first node8. Beyond `capacity` lines nothing is written, but counts[1] still becomes the
-// number of lines needed.
+// number of lines needed. At the start the root and the empty leaf count: counts 1 and their lines, levels 0 and 1.
 KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL uint2 *queue,
                      GLOBAL uint *counts, GLOBAL const uint *levels, int level, GLOBAL float *lines, int capacity) {
     uint begin = levels[level], end = levels[level + 1], stride = group_count() * GROUP_SIZE;

@@ -54,6 +54,7 @@ DEVICE float longest_side_of(const Box box, float3 padding) {
 // its middle. `corner` and `size`: where the grid starts on the axis, and its length.
 DEVICE float plane_between(float low, float high, float corner, float size) {
     float quarter = 0.25f * (high - low), unit = GRID_CELLS / size, middle = low + 2.0f * quarter;
+    // at least 1, so that first - 1 does not wrap
     uint first = (uint)ceil(max_nnan((low + quarter - corner) * unit, 1.0f));
     uint last = (uint)max_nnan((high - quarter - corner) * unit, 0.0f);
     // Grid planes first to last lie in the middle half. In the highest bit in which first - 1 and last differ, last is

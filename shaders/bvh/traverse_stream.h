@@ -63,6 +63,8 @@ DEVICE void set_packet_slabs(const Packet *p, PacketSlabs *s) {
 }
 
 #if PICKS_RAYS
+// COMPRESS16: the elements in the mask, moved to the front; EXPAND16: the inverse, with `others` outside of the mask.
+// pdep moves the low bits of a word to the bits that are set in a mask.
 #define COMPRESS16(x, mask) __builtin_ia32_compresssi512_mask(x, (int16)(0), (ushort)(mask))
 #define EXPAND16(x, mask, others) __builtin_ia32_expandsi512_mask(x, others, (ushort)(mask))
 

@@ -7,13 +7,14 @@
 #define PADDING 16 // zeros at each end of a row of a kernel
 
 #if LANES > 1
-// Each work-item sums up a block of WIDE x TALL buckets: every bucket (u, v) within reach of the block adds its color,
-// times its filter's row of weights, to the rows of the block, LANES columns at a time. Filters are symmetric; kernels
-// (filters, side, pitch) has for each filter the rows from its middle on, each with both halves and PADDING zeros at
-// its ends, so that vectors may begin left of the filter and end right of it. Tiles whose largest radius does not reach
-// the block are skipped; t is the number of the tile in its row. (row, n): a row of the grid and a column of the block.
-// `sums`: a plane each of red, green, blue and alpha. `down`, `apart`: rows, columns from a bucket to the block.
-// kernel_index: a bucket's filter, -1 if it is empty; radii: of the filters; tile_radii: the largest in each tile.
+// Each work-item sums up a block of WIDE x TALL buckets, columns left to right - 1 and rows top to bottom - 1: every
+// bucket (u, v) within reach of the block adds its color, times its filter's row of weights, to the rows of the block,
+// LANES columns at a time. In:
+//     scaled        (rows, columns) colors of the buckets
+//     kernel_index  (rows, columns): a bucket's filter, -1 if it is empty
+//     radii         of the filters, at most side - 1; tile_radii: the largest radius in each tile of TILE x TILE buckets
+//     kernels       (filters, side, pitch): of each filter, which is symmetric, the rows from its middle on, each with
+//                   both halves and PADDING zeros at its ends, so that vectors may begin left of it and end right of it
 KERNEL filter_density_by_blocks(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOBAL const int *kernel_index,
                                 GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels,
                                 int columns, int rows, int tile_columns, int side, int blocks_across) {
@@ -21,18 +22,20 @@ KERNEL filter_density_by_blocks(GLOBAL const float4 *scaled, GLOBAL float4 *filt
     if (top >= rows) return;
     int right = min(left + WIDE, columns), bottom = min(top + TALL, rows), reach = side - 1, plane = TALL * WIDE;
     int pitch = 2 * reach + 1 + 2 * PADDING;
-    float sums[4 * TALL * WIDE];
+    float sums[4 * TALL * WIDE];  // of the block: a plane each of red, green, blue and alpha
     for (int n = 0; n < 4 * plane; n++) sums[n] = 0.0f;
     for (int v = max(top - reach, 0); v < min(bottom + reach, rows); v++) {
-        int down = max(max(top - v, v - bottom + 1), 0);
+        int down = max(max(top - v, v - bottom + 1), 0);  // rows from v to the block
+        // tiles t of the row of tiles, without those whose filters do not reach the block
         for (int t = max(left - reach, 0) / TILE; t <= min(right + reach, columns) / TILE && t < tile_columns; t++) {
-            int apart = max(max(left - (t * TILE + TILE - 1), t * TILE - right + 1), 0);
+            int apart = max(max(left - (t * TILE + TILE - 1), t * TILE - right + 1), 0);  // columns from tile to block
             if (tile_radii[(v / TILE) * tile_columns + t] < max(down, apart)) continue;
             for (int u = t * TILE; u < min(t * TILE + TILE, columns); u++) {
                 size_t from = (size_t)v * (size_t)columns + (size_t)u;
                 int k = kernel_index[from], r = k < 0 ? -1 : radii[max(k, 0)];
                 if (r < max(down, max(left - u, u - right + 1))) continue;
                 float4 light = scaled[from];
+                // columns of the block, from a multiple of LANES on
                 int low = (max(u - r, left) - left) / LANES * LANES, high = min(u + r, right - 1) - left;
                 for (int row = max(v - r, top); row <= min(v + r, bottom - 1); row++) {
                     size_t away = (size_t)(row > v ? row - v : v - row) + (size_t)k * (size_t)side;

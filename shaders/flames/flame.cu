@@ -298,10 +298,12 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
     Point p = first_point(&random);
     if (first_step > 0) MOVE_STATE(GET, p, before, chains, slot);
     for (int step = first_step + 1; step <= first_step + steps; step++) {
+        // two buffers in turn, so that one barrier a step suffices
         LOCAL float *points = shared_points + (step & 1) * STATE_FLOATS * BLOCK;
         MOVE_STATE(PUT, p, points, BLOCK, local_slot);
         BARRIER();
         uint step_hash = hash_step(step, seed);
+        // the thread takes the point that the rotation of its column moves to its row
         uint from = ((row - row_rotation(column, step_hash)) & (ROWS - 1)) * COLUMNS + column;
         p.z = p.last_xform = (real)(0.0f);
         MOVE_STATE(GET, p, points, BLOCK, from);

@@ -3,10 +3,10 @@
 // named: the same numbers give the same pictures.
 #if DEFOCUS
 // The offset in buckets, before the division by depth, of a point p seen through a lens (the models of Apophysis 7X and
-// JWildfire). `lens`: three rows of four that map p to its vector from the focus; the matrix (4) from the plane to
-// buckets times the lens's strength; the exponent of the squared distance; the distance within which points are sharp;
-// 1 if points in front of the focus stay sharp; two rows of four, the squared length of whose vector is a factor on the
-// blur (Fractorium's blur_curve).
+// JWildfire). `lens`: 0 to 11, three rows of four that map p to its vector from the focus; 12 to 15, the matrix from the
+// plane to buckets times the lens's strength; 16, the exponent of the squared distance; 17, the distance inside of
+// which points are sharp; 18, 1 if points in front of the focus stay sharp; 19 to 26, two rows of four, the squared
+// length of whose vector is a factor on the blur (Fractorium's blur_curve).
 DEVICE Pair defocus(Point p, const float *lens, Random *random) {
     real vx = FUSED(lens[0], p.x, FUSED(lens[1], p.y, FUSED(lens[2], p.z, lens[3])));
     real vy = FUSED(lens[4], p.x, FUSED(lens[5], p.y, FUSED(lens[6], p.z, lens[7])));
@@ -151,7 +151,7 @@ DEVICE void plot_points(RecordLayout layout, Point p, Point seen, mask bad, bits
     uint depths[LANES], surfaces[LANES], chances[LANES];
     STORE_LANES(depth_key(seen, camera), depths);
     STORE_LANES(surface_key(p, place, entry), surfaces);
-    STORE_LANES(draw(random) >> 16, chances);
+    STORE_LANES(draw(random) >> 16, chances);  // 16 bits, as an opacity in 1/65536
     for (int lane = 0; lane < LANES; lane++)
         if (buckets[lane] < nowhere && chances[lane] < opacities[lane])
             keep_nearest(nearest, buckets[lane], depths[lane], surfaces[lane]);

@@ -118,7 +118,7 @@ DEVICE void recolor(real c[3], Point p, Point seen, const float *camera) {
 #endif
 #if FADES
     {
-        const float *fading = camera + AT_DEPTH + 4;
+        const float *fading = camera + AT_DEPTH + 4;  // strength, start, color (flame.cu)
         real beyond = fading[1] - camera_depth(seen, camera);
         real clear = beyond > 0.0f ? exponential_of(-beyond * beyond * fading[0]) : (real)(1.0f);
         for (int k = 0; k < 3; k++) c[k] = fading[2 + k] + (c[k] - fading[2 + k]) * clear;

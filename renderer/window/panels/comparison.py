@@ -147,7 +147,7 @@ class Comparison:
         return self.mode
 
     def switch(self, mode: str, displayed: Texture | None) -> None:
-        """Switches to a mode. For "difference", the gain shows 999 of 1000 nonzero differences below white."""
+        """Switches to a mode. For "difference", the gain makes the 99.9th percentile of nonzero ones white."""
         self.mode, reference = mode, self.reference()
         if mode != "difference" or displayed is None or reference is None or displayed.size != reference.size:
             return

@@ -211,7 +211,7 @@ class DrawLoop:
             self._window_source = settings, panel.hidden
             self._window_settings = without(settings, panel.hidden).for_window()
         settings = self._window_settings
-        panel.budget.work = panel.pixel_work(settings)
+        panel.budget.work = panel.pixel_work(settings)  # the budget's costs are in proportion to it
         divisor = self._divisor(size, now)
         time_of_picture = scene_time if panel.depends_on_time(settings) else 0.0
         return DrawKey(settings, time_of_picture, (max(1, size[0] // divisor), max(1, size[1] // divisor)))
@@ -253,7 +253,7 @@ class DrawLoop:
         """Draws the next sample or tile of the panel's picture; starts a new picture if its key has changed."""
         panel, measured = self.panel, self.panel.measured
         if not panel.is_open:
-            self._in_flight = []
+            self._in_flight = []  # draws of the picture that is replaced
             panel.open_picture()
         if panel.tiles is None:
             return
@@ -394,10 +394,10 @@ class DrawLoop:
     def _complete(self, draw: Draw, seconds: float) -> None:
         """Takes over a tile that took `seconds` of device time, and records the sample if it was its last tile."""
         panel = self.panel
-        self._spent_seconds += seconds
+        self._spent_seconds += seconds  # one tile that was not timed (NaN) makes the sample's time NaN
         if panel.last_frame is not None:
             panel.measured.device = panel.last_frame.device.name
-        picture = draw.texture and draw.tiles.store_tile(draw.tile, draw.texture())
+        picture = draw.tiles.store_tile(draw.tile, draw.texture()) if draw.texture is not None else None
         if draw.is_last_tile:
             self._complete_sample(draw)
         # While it plays, a sample's tiles beside the tiles of the sample before would show two scene times

@@ -85,14 +85,14 @@ class RowTiles:
         self._clones = self._clones if self._tiled.picture is before.picture else []  # they are clones of that picture
         for picture in (self.picture, *self._clones):  # a picture with equal settings would add samples to the old ones
             picture.restart()
-        is_postprocessed, size = self._tiled.picture is not self.picture, self._tiled.size
+        is_postprocessed, tiled_size = self._tiled.picture is not self.picture, self._tiled.size
         self._postprocessed = previous if is_postprocessed else None
         if count == 1:
             self._composed = None
-        elif self._composed is None or self._composed.size != size:
-            self._composed = self._gl.texture(size)
+        elif self._composed is None or self._composed.size != tiled_size:
+            self._composed = self._gl.texture(tiled_size)
             if previous is not None and not is_postprocessed:  # stretched to the new size
-                step = tuple(old / new for old, new in zip(previous.size, size, strict=True))
+                step = tuple(old / new for old, new in zip(previous.size, tiled_size, strict=True))
                 self._copy(self._composed, image=previous, offset=(0, 0), texel_step=step)
 
     def tile(self, index: int) -> Tile:

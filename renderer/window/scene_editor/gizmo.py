@@ -40,7 +40,8 @@ def _matrices(
     distance = float(np.linalg.norm(np.subtract(camera.target, camera.position)))
     half = float(np.tan(np.radians(camera.fov_degrees) / 2)) * camera.fit_scale(aspect)
     near, far = NEAR * distance, distance / NEAR
-    shift, out = 2 * np.array(lens_shift), np.zeros((4, 4))  # out: the projection matrix
+    # out: the projection matrix. The shift is subtracted; in perspective z is divided by -z, hence the other sign.
+    shift, out = 2 * np.array(lens_shift), np.zeros((4, 4))
     if projection == "orthographic":
         half *= distance
         out[0, 0], out[1, 1], out[2, 2] = 1 / (half * aspect), 1 / half, -2 / (far - near)

@@ -39,6 +39,7 @@ def ball_scene(settings: Settings, index: int) -> Scene:
 
 def draw(app: AppState, panel: Panel, index: int, scale: float) -> None:
     """Draws the ball of material number `index`, as it was drawn last; shows the material once the panel rests."""
+    # While it plays, a material with key frames would differ in each frame
     settings: Any = panel.scene.settings if panel.is_playing else panel.settings()
     ball, wanted, side = app.panels.ball, None, (BALL_SIZE * scale,) * 2
     with app.errors_as_messages("drawing the ball of the material", ValueError):

@@ -269,8 +269,9 @@ VARIATION(rhodonea, knumer = 3, kdenom = 4, inner_mode = 1, outer_mode = 1, inne
     return pair(gone ? zero_real() : u, gone ? zero_real() : v);
 }
 
-// A rose of k petals of length l, which bend in z by waves: sines of the radius over l (wag), of its square (wag2) and of
-// its fourth power (wag3), as opt and opt3 say. With `transp` also mirrored below the plane.
+// A rose of k petals of length l, which bend in z by waves: sines of the radius over l (wag), of its square (wag2) and
+// of its fourth power (wag3). |opt| from 1 to 2 blends from wag to wag2, |opt3| from 0 to 1 from these to wag3. If opt
+// or opt3 is negative, transp^2 / 2 of the points are mirrored below the plane.
 VARIATION_3D(pRose3D, l = 1, k = 7.229361817667129, c = 0, z1 = 1, z2 = 1, refSc = 1, opt = 1, optSc = 1, opt3 = 0,
              transp = 0.5, dist = 1, wagsc = 0, srvsc = 0, f = 3, wigsc = 0, offset = 0) {
     real ghost = uniform(random), side = uniform(random), r = vnorm(x, y), th = angle_of(y, x);

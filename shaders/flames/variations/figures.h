@@ -70,6 +70,7 @@ VARIATION_3D(dla3d_wf, max_iter = 320 [1, 2000], seed = 666, inner_blur_radius =
     float share = !nodes || !blurs ? -1.0f : tubes ? 0.333f : 2.0f;  // share of the points on the spheres
     mask node = first || shape < share;
     real ball = junction_scale * (first ? (real)(inner_blur_radius) : tubes ? radius : next_radius);
+    // a random vector across the tube: the cross product of its axis and (bx, by, bz)
     real cx = dy * bz - dz * by, cy = dz * bx - dx * bz, cz = dx * by - dy * bx;
     real wide = (radius + (next_radius - radius) * along) / sqrt(cx * cx + cy * cy + cz * cz + 1e-20f);
     if (!blurs) wide = zero_real();
