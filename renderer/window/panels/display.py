@@ -62,7 +62,7 @@ class Denoiser:
 
     def start(self, frame: Texture, tiles: RowTiles, key: DrawKey) -> None:
         """Starts with the linear `frame` of `key`; the picture's albedo and normal are the auxiliary images of OIDN."""
-        # In tiles, the picture has samples of the first tile alone, and layers() of another size would discard them
+        # In tiles, the picture has samples of the first tile alone, and layers() of all rows would discard them
         picture = tiles.picture.clone() if tiles.count > 1 else tiles.picture
         layers = picture.layers(key.settings, key.size)
         future = self._executor.submit(denoise, frame.read(), albedo=layers["albedo"], normal=layers["normal"])

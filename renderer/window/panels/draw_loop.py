@@ -30,8 +30,8 @@ from renderer.window.panels.row_tiles import DrawKey, RowTiles
 
 RequestedState = tuple[str, PictureSettings]  # the kind of picture and the scene's settings
 MAX_IN_FLIGHT = 2  # draws on a compute device, of all panels: one runs while the window takes over the other
-# Draws that take less than QUEUED_SECONDS in all may be MAX_QUEUED: with two in flight, the device waits while the
-# window draws (the demo's four panels on an H200). main_loop.py applies these limits.
+# Up to MAX_QUEUED draws if they take less than QUEUED_SECONDS in all: with two in flight, the device would wait while
+# the window draws (the demo's four panels on an H200). main_loop.py applies the limits to the draws of all panels.
 MAX_QUEUED, QUEUED_SECONDS = 4, 0.012
 # Samples after which the cost of a tiled picture is known: the first ones prepare launches and buffers.
 WARM_SAMPLES = 4

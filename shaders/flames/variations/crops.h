@@ -146,8 +146,8 @@ VARIATION_3D(hypercrop, n = 4, rad = 1, zero = 0) {
 }
 
 // Keeps a polygon of |power| sides, or for |power| below 2 a sector of |power| / 2 of the circle. Other points move to
-// its edge, scattered, or with cropmode 0 to the origin. Keeps the outside if power and radius differ in sign. cropmode
-// 2 of the origin, which keeps the place of the point before, is as 1.
+// its edge, scattered, or from a polygon with cropmode 0 to the origin. Keeps the outside if power and radius differ in
+// sign. cropmode 2 of the origin, which keeps the place of the point before, is as 1.
 VARIATION_3D(smartcrop, power = 4, radius = 1, roundstr = 0, roundwidth = 1, distortion = 1, edge = 0, scatter = 0,
              offset = 0, cropmode = 1, static = 2) {
     real r1 = uniform(random), r2 = uniform(random), r3 = uniform(random);
