@@ -351,8 +351,7 @@ class DrawLoop:
             return
         before, count_for = panel.tiles.count, partial(panel.tiles.tile_count, key.settings)
         limits = tile_budget(panel.last_frame), self.size[1]
-        is_first_draw = measured.samples == draw.samples
-        if is_first_draw and not self._replanned:
+        if measured.samples == draw.samples and not self._replanned:  # these are the picture's first samples
             count = count_for(seconds, *limits)
             self._replanned = not 0.5 <= count / before <= 2
             if self._replanned and (count > before or measured.target_samples > 2):

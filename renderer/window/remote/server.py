@@ -138,8 +138,7 @@ class Shown:
             exchange.wants_text = imgui.get_io().want_text_input
             exchange.publish_frame(window.pixels())
             if not window.gl.software:  # frames of software GL set the interval themselves
-                interval = min((time.perf_counter() - now) / SENT_FRACTION, MAX_SENT_INTERVAL)
-                window.app.loop.display_interval = interval
+                window.app.loop.display_interval = min((time.perf_counter() - now) / SENT_FRACTION, MAX_SENT_INTERVAL)
         if window.app.loop.quit_requested:
             exchange.close()
 

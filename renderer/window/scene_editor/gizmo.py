@@ -87,8 +87,7 @@ def grid_lines(camera: Camera, lens_shift: tuple[float, float], projection: str,
     middle = np.round(np.array(camera.target) / cell) * cell * (1, 0, 1)
     zero, far = np.zeros_like(at), np.full_like(at, reach)
     along_x = np.stack([np.stack([-far, zero, at], 1), np.stack([far, zero, at], 1)], 1)
-    along_z = along_x[:, :, ::-1]  # with x and z exchanged
-    lines = np.concatenate([along_x, along_z]) + middle
+    lines = np.concatenate([along_x, along_x[:, :, ::-1]]) + middle  # the lines along z: with x and z exchanged
     axes = np.stack([np.zeros((3, 3)), reach * np.eye(3)], 1)
     to_clip = _matrices(camera, lens_shift, projection, rect[2] / rect[3])
     clip = _to_clip(np.concatenate([lines, axes]).reshape(-1, 3), *to_clip).reshape(-1, 2, 4)

@@ -196,11 +196,10 @@ class Outliner:
             imgui.set_keyboard_focus_here()
         flags = imgui.InputTextFlags_.enter_returns_true | imgui.InputTextFlags_.auto_select_all
         entered, self.name = imgui.input_text("##name", self.name, flags)
+        if entered or imgui.is_item_deactivated():
+            self.renaming = ""
         if entered:
-            self.renaming = ""
             self.rename(item, self.name)
-        elif imgui.is_item_deactivated():
-            self.renaming = ""
 
 
 def draw_properties(panel: Panel, item: Item, context: ControlContext, fonts: theme.Fonts) -> object:

@@ -124,8 +124,7 @@ class Tracks:
         draw.add_line((now, start.y), (now, start.y + height), theme.color_u32(theme.ACCENT, 0.6), 1.5 * scale)
         size = KEYFRAME_SIZE * scale
         for key, x in zip(track.keys, positions, strict=True):
-            chosen = (track.path, key.time) in self.chosen
-            draw_diamond(draw, x, middle, size, chosen)
+            draw_diamond(draw, x, middle, size, is_active=(track.path, key.time) in self.chosen)
         self._menu(scale)
 
     def _draw_curves(self, track: Track, positions: list[float], top: float, height: float) -> None:
@@ -222,8 +221,7 @@ class Tracks:
             y = round(min(max(1 - (mouse.y - corner.y) / side, 0.0), 1.0), 3)
             new: Curve = (x, y, *curve[2:]) if self._corner == 0 else (*curve[:2], x, y)  # type: ignore[assignment]
             if new != curve:
-                eased_scene = keyframes.ease_keys(self.app.panel.scene, self.chosen, "curve", new)
-                self.app.panel.show(eased_scene, moved=True)
+                self.app.panel.show(keyframes.ease_keys(self.app.panel.scene, self.chosen, "curve", new), moved=True)
                 curve = new
         draw.add_rect_filled(low, high, theme.color_u32(theme.COLORS["frame_bg"]), 3 * scale)
         for start, end in (((low[0], high[1]), points[0]), ((high[0], low[1]), points[1])):

@@ -98,8 +98,7 @@ def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, tim
         x = corner.x + min(time / duration, 1.0) * width
         draw_diamond(draw_list, x, middle, KEYFRAME_SIZE * scale, actions.is_at_time(app, time))
     x = corner.x + min(app.panel.scene_time / duration, 1.0) * width
-    line = (x, corner.y), (x, corner.y + height)
-    draw_list.add_line(line[0], line[1], theme.color_u32(theme.ACCENT), 2 * scale)
+    draw_list.add_line((x, corner.y), (x, corner.y + height), theme.color_u32(theme.ACCENT), 2 * scale)
     label = (x + 5 * scale if x + 60 * scale < corner.x + width else x - 40 * scale, corner.y - 2 * scale)
     size, color = theme.FONT_SIZE * scale * theme.SMALL, theme.color_u32(theme.TEXT)
     draw_list.add_text(fonts.numbers, size, label, color, f"{app.panel.scene_time:.2f}")

@@ -407,18 +407,17 @@ DEVICE Triple circuits(Pair p, float time, float rate, float intensity, float fo
     Pair q = spun(spun(p, b.x, b.y), a.x, -a.y);
     q = pair((q.x - c.y / PI) * scale, (q.y - c.x / PI) * scale);
     real pixel = 0.0005f * scale / around * (zoom * focus + t * 0.25f);
-    Triple last = gray(zero_real());
+    Triple rgb = gray(zero_real());  // of the last sample
     int rounds = (int)loops < 23 ? (int)loops : 23;
     for (int k = 0; k <= rounds; k++) {
         Pair z = pair(q.x + pixel * (float)(k / 6), q.y + pixel * (float)(k % 6));
-        last = circuit(z, t, (float)((int)(loops / 4.0f + (float)(int)(5.0f * zoom))), intensity, pulse, zoom, light);
+        rgb = circuit(z, t, (float)((int)(loops / 4.0f + (float)(int)(5.0f * zoom))), intensity, pulse, zoom, light);
     }
     float each = 1.0f / (float)(int)loops;
     real shade = 1.0f - vnorm(p.x, p.y), l = *light * each;
     *light = l;
-    return triple(1.2f * shade * blend((real)(0.15f), last.x * each, l),
-                  1.1f * shade * blend((real)(0.15f), last.y * each, l),
-                  shade * blend((real)(0.15f), last.z * each, l));
+    return triple(1.2f * shade * blend((real)(0.15f), rgb.x * each, l),
+                  1.1f * shade * blend((real)(0.15f), rgb.y * each, l), shade * blend((real)(0.15f), rgb.z * each, l));
 }
 
 // circuits() at the point.
