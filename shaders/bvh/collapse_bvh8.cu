@@ -22,7 +22,7 @@ typedef struct {
 // Writes the indices of the primitives below a child to `prims`. Returns their number, or MAX_LEAF_PRIMS + 1 if there
 // are more than MAX_LEAF_PRIMS.
 DEVICE_NOINLINE_ALWAYS int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
-    // total + top, since each pending subtree has at least one primitive, is a lower bound of the number
+    // total + top is at most the number of primitives, since each pending subtree has at least one
     int pending[MAX_LEAF_PRIMS + 1], top = 0, total = 0;
     while (true) {
         if (child_ref < 0) {

@@ -34,8 +34,8 @@ KERNEL log_density(GLOBAL const ulong *sums, GLOBAL float4 *scaled, int buckets,
 
 // kernel_index[i] = index of bucket i's density estimation filter (fewer hits: wider), or -1 if the bucket is empty or
 // within supersample - 1 buckets of the grid's edge. The arrays cover a rectangle of the grid of grid_columns *
-// grid_rows. `hit`: mean alpha that one hit adds to a bucket. `last`: the index of the narrowest
-// filter, which buckets of more than `max_hits` hits use. `curve`: the exponent by which filters are spaced.
+// grid_rows. `hit`: mean alpha that one hit adds to a bucket. `last`: the index of the narrowest filter, which buckets
+// of more than `max_hits` hits use. `curve`: the exponent by which filters are spaced.
 KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index, int columns, int rows, int left,
                              int top, int grid_columns, int grid_rows, int supersample, int last, float max_hits,
                              float curve, float hit) {

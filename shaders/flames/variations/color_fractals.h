@@ -394,7 +394,7 @@ DEVICE Triple circuit(Pair z, float t, float limit, float intensity, float pulse
     return triple(0.55f * k + f, 0.85f * k + 0.7f * f, b * k + 0.3f * f);
 }
 
-// The color of p by `loops` samples of circuit() around it: *light becomes their mean brightness; the hue is the last
+// The color of p by `loops` samples of circuit() around it: *light becomes their mean brightness; the color is the last
 // sample's alone, as in JWildfire.
 DEVICE Triple circuits(Pair p, float time, float rate, float intensity, float focus, float pulse, float loops,
                        float zoom, real *light) {
