@@ -310,6 +310,7 @@ def test_a_stranger_runs_no_program(tmp_path, capsys, monkeypatch):
     (tmp_path / "a.toml").write_text('picture = "cdollar"\n[settings]\nprogram = "a.cb"\n')
     monkeypatch.setattr(trust.Limits, "memory", None)
     monkeypatch.setattr(trust.Limits, "refuses_programs", False)
+    monkeypatch.setattr(trust.Limits, "refuses_links", False)
     for name in ("a.cb", "a.toml"):
         assert cli.main(["export", str(tmp_path / name), "-o", str(tmp_path / "a.png"), "--untrusted"]) == 5
         assert capsys.readouterr().err == f"rayfold: {tmp_path}/a.cb: is a program, and --untrusted runs none\n"

@@ -39,6 +39,7 @@ def nothing_is_allowed(monkeypatch):
     monkeypatch.setattr(trust, "_chosen", [])
     monkeypatch.setattr(trust.Limits, "memory", None)
     monkeypatch.setattr(trust.Limits, "refuses_programs", False)
+    monkeypatch.setattr(trust.Limits, "refuses_links", False)
 
 
 OPENED: list[str] | None = None  # paths that this process opens for reading, while a test asks
@@ -239,7 +240,9 @@ LINKED = (
     "export mine.toml -o x.png --set environment.file=l.exr", "run mine.cb --in a=l.npy", "run mine.cb --in a=d/s.npy",
     "sum mine.npy l.npy", "sum mine.npy --by l.npy", "sum d/s.npy", "solve l.npz mine.npy -o x.npy",
     "solve mine.npz l.npy -o x.npy", "cdollar format --check mine.cb l.cb", "lesson d --html x",
-    "bench report l.jsonl -o x.html", "bench history d",
+    "bench report l.jsonl -o x.html", "bench history d", "run mine.cb -o l.npy", "run mine.cb --graph d/x.svg",
+    "export mine.toml -o l.png", "export mine.toml -o d/x --light-field 1x2", "lesson stencil --html d/x",
+    "solve mine.npz mine.npy -o l.npy", "solve mine.npz mine.npy -o x.npy --certified d/x.npy",
 )  # fmt: skip
 
 
@@ -251,7 +254,9 @@ def test_an_untrusted_link_is_followed_by_no_command(places, capfd, words):
         (inside / f"l.{suffix}").symlink_to(secret(outside, f"s.{suffix}"))
         (inside / f"mine.{suffix}").write_text(SECRET)
     (inside / "d").symlink_to(outside)
+    before = {path: path.stat().st_ino for path in outside.iterdir()}
     code, said = run(capfd, *words.split(), "--untrusted")
+    assert {path: path.stat().st_ino for path in outside.iterdir()} == before  # an output would be another file
     assert code == 5 and said.count("\n") == 1 and SECRET not in said
     assert f"{inside}/{'d' if ' d' in words or '=d' in words else 'l'}" in said and "is a link out of its" in said
 

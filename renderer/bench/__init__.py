@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         for names, settings in action.options:
             subparser.add_argument(*names, **settings)
         if FILES in action.options:
-            trust.add_arguments(subparser, ("files",))
+            trust.add_arguments(subparser, ("files", "output", "badge"))
 
 
 Option = tuple[tuple[str, ...], Json]  # the arguments of one call of add_argument()

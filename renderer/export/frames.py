@@ -72,7 +72,7 @@ class Manifest:
             if (head := file.read(10)) and head != b'{"frame": ' and not force:
                 raise UserError(f"{self.path}: holds no list of frames; --force replaces it")
         # With --untrusted: OUT.frames is a name that a video's export makes up, not one that the user gave.
-        if Limits.refuses_programs and self.path.parent.name.endswith(".frames"):
+        if Limits.refuses_links and self.path.parent.name.endswith(".frames"):
             refuse_links(str(self.path.parent))
         self._title, self._recipe, self._force = recipe.get("scene", {}).get("title"), recipe, force
         self._rows = {row["frame"]: row for row in self._read()}

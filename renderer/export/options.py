@@ -112,7 +112,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         command.add_argument(*names.get(option.name, (f"--{option.name.replace('_', '-')}",)), **keywords)
     # --max-memory, --untrusted and --allow: limits of the process, no fields of ExportOptions. Named are the arguments
     # that may hold paths.
-    trust.add_arguments(command, ("input", "environment", "set"))
+    trust.add_arguments(command, ("input", "output", "environment", "set"))
 
 
 def parse_options(args: argparse.Namespace) -> ExportOptions:

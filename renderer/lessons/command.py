@@ -44,7 +44,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--seconds", type=arguments.duration, default=10.0, help="of each measurement, at most 10 (10)")
     add("--json", action="store_true", help="print exactly one JSON object")
     add("--force", action="store_true", help=arguments.FORCE)
-    trust.add_arguments(command, ("lesson",))
+    trust.add_arguments(command, ("lesson", "html"))
 
 
 def needs_window(args: argparse.Namespace) -> bool:

@@ -259,7 +259,7 @@ def check_output(path: Path | str, appends: bool = False) -> Path:
     writer that `appends` replaces nothing and may write to character devices. With --untrusted, links out of their
     folder are refused: the folder may hold links that a stranger made.
     """
-    if Limits.refuses_programs:
+    if Limits.refuses_links:
         refuse_links(str(path))
     target = _resolved(path)
     with writing(path):

@@ -1,8 +1,9 @@
 """Limits for files of strangers: which other files they may name, and how much memory and time they may take.
 
 named_file() checks every key, link and statement of a file that names another file. Files that the user names, on the
-command line or in the window, are not checked. check_memory() is called before large allocations; a parent process
-enforces --max-memory, --untrusted and --time-limit on the whole process.
+command line or in the window, may lie anywhere; --untrusted refuses those that are links out of their folders.
+check_memory() is called before large allocations; a parent process enforces --max-memory, --untrusted and --time-limit
+on the whole process.
 """
 
 import argparse
@@ -42,17 +43,18 @@ class Limits:
     """The limits that --max-memory, --untrusted and --time-limit set for this process."""
 
     memory: int | None = None  # bytes
-    refuses_programs = False
+    refuses_programs = False  # --untrusted; `run` clears it: NumPy interprets the program that its user names
+    refuses_links = False  # --untrusted: neither inputs nor outputs may be links out of their folders
     doing: mmap.mmap | None = None  # one byte of DRAWING and COMPILING, shared with the process that watches this one
 
 
-def add_arguments(command: argparse.ArgumentParser, inputs: Iterable[str] = ()) -> None:
+def add_arguments(command: argparse.ArgumentParser, files: Iterable[str] = ()) -> None:
     """Declares --allow; for a command that ends by itself also --max-memory and --untrusted.
 
-    `inputs` names such a command's arguments that are files: a path, NAME=PATH, or a list of either.
+    `files` names such a command's arguments that are inputs or outputs: a path, NAME=PATH, or a list of either.
     """
-    if inputs:
-        command.set_defaults(untrusted_inputs=tuple(inputs))
+    if files:
+        command.set_defaults(untrusted_files=tuple(files))
         command.add_argument("--max-memory", type=memory, metavar="SIZE", help="of the process, such as 2G or 500M")
         help = f"for files of strangers: no programs, {UNTRUSTED_SECONDS} s and, without --max-memory, 2G at most"
         command.add_argument("--untrusted", action="store_true", help=help)
@@ -64,21 +66,21 @@ def apply(args: argparse.Namespace) -> None:
     """Applies the options of add_arguments(), if the command has them, to this process. Raises UserError."""
     for name in getattr(args, "allow", []):
         allow(name)
-    Limits.refuses_programs = getattr(args, "untrusted", False)
-    if Limits.refuses_programs:
-        for name in args.untrusted_inputs:
-            given = getattr(args, name) or ()
+    Limits.refuses_programs = Limits.refuses_links = untrusted = getattr(args, "untrusted", False)
+    if untrusted:
+        for name in args.untrusted_files:
+            given = getattr(args, name, None) or ()  # `bench history` has no outputs
             for text in (given,) if isinstance(given, (str, Path)) else given:
                 refuse_links(str(text))
                 refuse_links(str(text).partition("=")[2])  # the path of NAME=PATH
-    Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if Limits.refuses_programs else None)
+    Limits.memory = getattr(args, "max_memory", None) or (UNTRUSTED_MEMORY if untrusted else None)
     # With --farm workers draw: export refuses --time-limit then; verify's has a default, which is for this machine.
     limit = None if getattr(args, "farm", None) else getattr(args, "time_limit", None)
     shows = str(getattr(args, "input", None) or getattr(args, "picture", ""))  # of export and verify, which draw
     # Only the process of a command line may fork (run_process() of cli.py), not a Python program that calls main().
     if Supervision.allowed and (Limits.memory or limit or _may_hold_shader(Path(shows))):
-        seconds = UNTRUSTED_SECONDS if Limits.refuses_programs else math.inf
-        _watch(Limits.memory or math.inf, seconds, limit or math.inf, GRACE_SECONDS if shows else 0.0)
+        seconds, grace = UNTRUSTED_SECONDS if untrusted else math.inf, GRACE_SECONDS if shows else 0.0
+        _watch(Limits.memory or math.inf, seconds, limit or math.inf, grace)
 
 
 def _may_hold_shader(path: Path) -> bool:

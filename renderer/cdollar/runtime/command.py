@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help=arguments.FORCE)
     limit = "end the run then, with exit code 3; its outputs stay as they were"
     add("--time-limit", type=arguments.duration, metavar="SECONDS", help=limit)
-    trust.add_arguments(parser, ("program", "inputs"))
+    trust.add_arguments(parser, ("program", "inputs", "output", "graph"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if trust.Limits.refuses_programs:  # NumPy interprets the program: nothing is compiled or runs on a device
         if options.target not in (None, "numpy"):
             raise UserError(f"--target {options.target}: --untrusted runs a program by numpy alone")
-        options.target, trust.Limits.refuses_programs = "numpy", False
+        options.target, trust.Limits.refuses_programs = "numpy", False  # load_program() refuses by this flag
     if options.program:
         supervise()
     gc.disable()  # imports leave no garbage, and the collector would take 8 % of their time

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(*name.split(), **options)
     for name, text in FLAGS.items():
         parser.add_argument(name, action="store_true", help=text)
-    trust.add_arguments(parser, ("band", "rhs"))
+    trust.add_arguments(parser, ("band", "rhs", "output", "certified"))
 
 
 @dataclass(frozen=True)
