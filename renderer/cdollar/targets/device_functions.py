@@ -202,8 +202,9 @@ class DeviceFunctionEmitter:
             lines += [f"if ({count} != 0) {{", *indented(self.statements(statement.step)), "}"]
         if statement.condition is not None:
             evaluation, (condition,) = self.values((statement.condition,))
-            test = f"!{condition}" if statement.test_first else f"{count} != 0 && !{condition}"
-            lines += ["{", *indented([*evaluation, f"if ({test}) {{ {self.leave()} }}"]), "}"]
+            # `do` evaluates the condition after the first round: before it an index in the condition may be outside.
+            head = "{" if statement.test_first else f"if ({count} != 0) {{"
+            lines += [head, *indented([*evaluation, f"if (!{condition}) {{ {self.leave()} }}"]), "}"]
         lines += self.statements(statement.body)
         self._loops.pop()
         loop = [f"for (int {count} = 0; ; {count}++) {{", *indented(lines), "}"]

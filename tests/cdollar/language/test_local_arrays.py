@@ -131,6 +131,24 @@ def test_an_index_outside_ends_a_loop(target):
             value_of(loop, on(target), a=np.array([1, 4], "i4"))
 
 
+FIRST = """int first(int n) {
+    int a[4];
+    int i = -1;
+    do { i++; a[i] = i - n; } while (a[i] < 0);
+    return i;
+}
+int[] main(int[] x) { var r(j) = first(x(j)); return r; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_do_reads_its_condition_after_the_first_round(target):
+    x = np.array([2, -5, 0, 3, 1], "i4")
+    assert np.array_equal(value_of(FIRST, on(target), x=x), np.maximum(x, 0))
+    with pytest.raises(ProgramError, match=r"CS0325: an index is outside of 0\.\.4, the local array `a`"):
+        value_of(FIRST, on(target), x=np.array([2, 4], "i4"))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_not_taken_is_not_read(target):
     for read in ("k < 3 ? t[k] : -1.0", "k < 3 && t[k] > 0 ? t[k] : -1.0", "k >= 3 || t[k] < 0 ? -1.0 : t[k]"):
@@ -175,7 +193,7 @@ def test_an_array_is_zero_at_each_declaration_and_reduces(target):
 def test_the_text_of_cuda_on_an_emulated_gpu(rng):
     gpu = emulated_gpu()
     x, n = (9 * rng.random(20)).astype("f4"), np.arange(1, 30, dtype="i4")
-    for text, a in ((NEAREST, x), (QUICK, n)):
+    for text, a in ((NEAREST, x), (QUICK, n), (FIRST.replace("x", "a"), n % 4)):
         expected = value_of(text, a=a)
         assert np.array_equal(value_of(text, lambda dag: DeviceTarget(dag, gpu, "device"), a=a), expected)
     text = OUTSIDE.replace("READ", "k > 5 ? 1.0 : t[k]")
