@@ -1,6 +1,7 @@
 """Services of the host for this process, on every operating system: cores, memory, processes, locks, signals.
 
-Names that only POSIX or only Linux has are used here alone; each function says what it answers on other systems.
+Names that only POSIX or only Linux has are used here alone, but for Linux's inotify in window/state/file_watcher.py.
+Each function says what it answers on other systems.
 """
 
 import os
@@ -190,8 +191,8 @@ def processors() -> str:
 def locked(path: Path, byte: int = 0, seconds: float = 60.0) -> Iterator[None]:
     """One byte of a lock file, held by one process at a time.
 
-    Without a lock where files have none, where the file cannot be made, and when its owner (which may be stopped)
-    keeps it for longer than `seconds`.
+    Without a lock on Windows, where the file cannot be made, and when its owner (which may be stopped) keeps it for
+    longer than `seconds`.
     """
     file = -1
     try:

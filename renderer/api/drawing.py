@@ -45,8 +45,8 @@ class Renderer:
             raise UserError(f"device is {device!r}; it must be a text such as auto, cpu or cuda:0")
         self._asked, self._gpu = device, open_context(device)
         self._picture: AnyPicture | None = open_picture_on(self.scene, self._gpu)
-        # A second thread's picture waits for the first one's; `_is_prepared`: prepare_export() has run.
-        self._lock, self._is_prepared = threading.Lock(), False
+        self._lock = threading.Lock()  # draw_job() of a second thread waits; refine() takes no lock
+        self._is_prepared = False  # prepare_export() has run
 
     def __enter__(self) -> Self:
         return self
@@ -101,12 +101,14 @@ class Renderer:
         on_progress = checked_progress(on_progress)
         picture, total = self._open_picture(), job.samples * len(job.tiles)
         title = f"{job.scene.title}, {job.size[0]} x {job.size[1]}"
-        stop = InterruptHandler()  # not entered: only the callback stops, and Ctrl-C raises KeyboardInterrupt
+        # Not entered, it does not catch Ctrl-C, which raises KeyboardInterrupt: only the callback asks it to stop.
+        stop = InterruptHandler()
         job, progress = replace(job, stop=stop), Progress(total, title, on_progress, stop.request)
         with self._lock, progress:
             if len(job.tiles) > 1:
                 done = render_job(picture, job, progress)
                 return self._image(job, done.prototype, done.samples, np.asarray(done.linear[:]), done.layers)
+            # render_job() does this itself. Another tone than the first compiles when it is first used.
             if not self._is_prepared:
                 picture.prepare_export(job.scene.tone)
                 self._is_prepared = True
@@ -217,7 +219,7 @@ def _show_while_drawn(images: Iterator[Image]) -> Image:
             handle = display(picture_now, raw=True, display_id=True)
         else:
             handle.update(picture_now, raw=True)
-    image._shown = True
+    image._shown = True  # so _ipython_display_() of image.py does not show it again
     return image
 
 

@@ -1,7 +1,7 @@
 """Builds the BVH over the static geometry of a scene: chooses a builder and a node layout for build_bvh().
 
-Builders: binned SAH on the host (host_sah.py) or on the device (device_sah.py), the latter also over presplit
-references (presplit.py), and H-PLOC on the device (hploc.py), which the TLAS of instances.py uses because it rebuilds
+Builders: binned SAH on the host (host_sah.py) or on the device (device_sah.py), either also over presplit references
+(presplit.py), and H-PLOC on the device (hploc.py), which the TLAS of instances.py uses because it rebuilds
 fastest. All layouts and builders give bit-identical hits. These recorded cases decided what `auto` chooses:
 
 - presplit: hair, 20,000 triangles: SAH cost 553 -> 144, nodes visited by a ray 1,510 -> 270
@@ -51,7 +51,7 @@ def build_bvh(
     host = primitives if isinstance(primitives, HostPrimitives) else HostPrimitives(primitives)
     if not last and host.count >= MIN_DEVICE_PRIMS:
         device_sah.compile_ahead(device)
-        device.compile_ahead("bvh/center_nodes.cu", GROUP, STRICT=1)
+        device.compile_ahead("bvh/center_nodes.cu", GROUP, STRICT=1)  # the last step of each build on a device
     if host.count >= MIN_TRIMMED_PRIMS:
         trim_memory()
     if builder == "auto" and last:
@@ -68,8 +68,8 @@ def uses_bvh8(device: Device, layout: str) -> bool:
     return layout == "auto" and device.properties.scalar_threads
 
 
-def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None = None, is_last: bool = False) -> Bvh2:
-    """Builds with one builder; the host refits `last`. `is_last`: nothing needs the rows after the upload."""
+def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None = None, free_rows: bool = False) -> Bvh2:
+    """Builds with one builder; the host refits `last`. `free_rows`: nothing needs host.rows after the upload."""
     if builder == "host_sah" or host.count < 2:
         boxes = primitive_boxes(host.rows)
         bvh2 = refitted(last.host if last else None, *boxes) or build_host_sah(*boxes)
@@ -80,7 +80,7 @@ def _bvh2(device: Device, host: HostPrimitives, builder: str, last: Bvh | None =
 
     def upload() -> Buffer:
         rows = upload_primitives(device, host.rows)
-        if is_last:
+        if free_rows:
             host.free()
         return rows
 
@@ -96,7 +96,7 @@ def _auto_bvh2(device: Device, host: HostPrimitives) -> Bvh2:
     min_device_prims = MIN_DEVICE_PRIMS_CPU if device.properties.scalar_threads else MIN_DEVICE_PRIMS
     limit = presplit.max_refs(device.properties)
     may_split = presplit.may_pay(host.rows, limit)
-    unsplit = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", is_last=not may_split)
+    unsplit = _bvh2(device, host, "host_sah" if host.count < min_device_prims else "sah", free_rows=not may_split)
     # H-PLOC, which replaces a BVH that is too deep, has the cost 0: unknown, so nothing can be predicted.
     if not unsplit.cost or not may_split:
         return unsplit

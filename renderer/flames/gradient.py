@@ -12,7 +12,7 @@ from renderer.flames.palettes import hsv_to_rgb, interpolated, rgb_to_hsv, rotat
 Stop = tuple[int, tuple[float, float, float]]
 ENTRIES = np.arange(256)
 FIT_TOLERANCE, MAX_FITTED_STOPS = 1.5, 24  # levels of 255; more stops would hide each other in the window
-RANDOM_STOPS = (3, 8)
+RANDOM_STOPS = (3, 8)  # 3 to 7 stops
 SMOOTHING = (1, 4, 6, 4, 1)  # binomial weights of 5 entries
 
 

@@ -19,7 +19,7 @@ from renderer.errors import InputError, reading
 from renderer.system.files import open_input, read_file
 from renderer.system.trust import check_memory, named_file
 
-MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
+MAX_MEMBER_BYTES = 1 << 30  # bytes of one view of a light field
 MAX_NAMES = 1 << 16  # names read from one folder or zip
 MAX_DIRECTORY_BYTES = 8 << 20  # bytes of a zip's central directory
 TRUSTED_GROWTH = 100  # largest ratio of expanded to packed bytes of a member above TRUSTED_SIZE; images hardly grow
@@ -88,7 +88,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file; InputError when it cannot be read or is too large."""
-        # Checked, as the member may be a link.
+        # Checked, as the member may be a link out of the folder.
         path = named_file(name, self.path, (Path(name).suffix.lower(),), f"{self.path}: a member")
         return read_file(path, MAX_MEMBER_BYTES)
 

@@ -21,7 +21,7 @@ ARRAYS = {
     "coo": ("data", "row", "col"),
     "dia": ("data", "offsets"),
 }
-ReadMember = Callable[[str], np.ndarray]  # reads a member of the .npz by its name
+ReadMember = Callable[[str], np.ndarray]  # reads a member of the .npz by its name without .npy
 
 
 def is_sparse(names: list[str]) -> bool:

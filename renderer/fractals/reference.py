@@ -18,6 +18,7 @@ from renderer.errors import IncompleteError
 
 ESCAPE2 = 1e6  # |z|^2 that ends an orbit: BAILOUT2 of shaders/fractals/sample.h
 SMALLEST_EXPONENT = -900  # smaller numbers are kept as mantissa and exponent
+ZERO_EXPONENT = -(1 << 28)  # the exponent of 0, below all others
 TIMED_ITERATIONS = 64  # between two looks at the clock
 CYCLE_TOLERANCE = 1e-9  # distance of iterates that count as the same point of a cycle
 MAX_RETURNS = 64  # earlier visits of an orbit to its last point that are tried as a period
@@ -110,7 +111,7 @@ def _step(formula: str, power: int, a: int, b: int, bits: int) -> Step:
         u, v = raise_to_power(x, y)
         return u + a, b - v
 
-    def ship(x: int, y: int) -> tuple[int, int]:
+    def ship(x: int, y: int) -> tuple[int, int]:  # settings.py allows it the power 2 alone
         return ((x * x - y * y) >> bits) + a, (abs(x * y) >> bits - 1) + b
 
     def raise_to_power(x: int, y: int) -> tuple[int, int]:
@@ -142,9 +143,9 @@ def _orbit(parts: list[tuple[float, int]], bits: int) -> Orbit:
     """The Orbit of the _parts() of all iterates; an exponent other than 0 only where z is below 2^SMALLEST_EXPONENT."""
     table = np.array(parts, "f8").reshape(-1, 2, 2)
     mantissas, exponents = np.frexp(table[..., 0])
-    exponents = np.where(mantissas == 0, -(1 << 28), exponents + table[..., 1].astype("i8") - bits)
+    exponents = np.where(mantissas == 0, ZERO_EXPONENT, exponents + table[..., 1].astype("i8") - bits)
     scale = exponents.max(axis=1)
-    kept = np.where((scale < SMALLEST_EXPONENT) & (scale > -(1 << 28)), scale, 0)
+    kept = np.where((scale < SMALLEST_EXPONENT) & (scale > ZERO_EXPONENT), scale, 0)
     shift = np.clip(exponents - kept[:, None], -2000, 1000).astype("i4")
     with np.errstate(under="ignore"):
         numbers = np.ldexp(mantissas, shift)

@@ -1,7 +1,8 @@
 """The picture `fractal`: escape-time fractals.
 
 A GLSL pass draws samples of the Mandelbrot set and of Julia sets to double's depth. Kernels draw what is deeper, other
-formulas and other colorings (renderer/fractals/deep_zoom.py).
+formulas and other colorings (renderer/fractals/deep_zoom.py). With the setting `reproject`, frames of a zoom are
+resampled from two key pictures (renderer/fractals/reprojection.py).
 
 The smooth count continues the number of iterations between integers (Vepstas 1997). The normal and the distance
 estimate come from the derivative, which is iterated too (Peitgen and Saupe, The Science of Fractal Images, 1988).
@@ -31,11 +32,12 @@ REVOLUTION_SECONDS = 20  # seconds in which c moves once around its circle
 MOSTLY_INSIDE = 0.99  # fraction of a picture's pixels that are black, above which an export says so
 CYCLE_ITERATIONS = 20_000  # in which the center's cycle is looked for
 MAX_ROWS = 64  # rows in which black pixels are counted
-# Least heights of a pixel, relative to the size of the numbers: FLOAT_DEPTH is 8 steps of float32, DOUBLE_DEPTH 32 of
-# float64, UNRESOLVED an eighth of one. The rounding errors of many iterations change counts of single pixels before
-# that: in views less high than RAW_HEIGHT, kernels give exact counts.
-UNRESOLVED = Decimal(2.0**-56)
-FLOAT_DEPTH, DOUBLE_DEPTH, RAW_HEIGHT = Decimal(2.0**-20), Decimal(2.0**-47), Decimal("1e-6")
+# Least heights of a pixel, relative to the size of the numbers: 8 steps of float32, 32 of float64.
+FLOAT_DEPTH, DOUBLE_DEPTH = Decimal(2.0**-20), Decimal(2.0**-47)
+UNRESOLVED = Decimal(2.0**-56)  # a sixteenth of a step of float64: the least for which `precision` may be set
+# The rounding errors of many iterations change counts of single pixels sooner: with the palette `raw`, kernels draw
+# views of less height than this (in the plane's units), with exact counts.
+RAW_HEIGHT = Decimal("1e-6")
 
 
 def open_file(path: Path) -> Scene:
@@ -61,7 +63,7 @@ class Picture(AccumulatingPicture[Settings]):
         self._settings = Settings()
 
     def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
-        """Allocate the two targets that samples are averaged in, or compute the reference orbit."""
+        """Before the first sample: allocate two targets to average samples in, or begin the kernels' passes."""
         self._arithmetic, self._settings = self._choose_arithmetic(settings, size), settings
         if self._arithmetic == "kernel":
             needed = Reprojection if settings.reproject else KernelPass
@@ -109,7 +111,7 @@ class Picture(AccumulatingPicture[Settings]):
         return super().report() | {"arithmetic": kernels.arithmetic if kernels else self._arithmetic}
 
     def hints_on(self, frame: Texture) -> list[str]:
-        """hints() for a window's frame."""
+        """hints() for a window's frame, of which only the rows are read that hints() looks at."""
         width, height = frame.size
         rows = range(0, height, -(-height // MAX_ROWS))
         self.exported = np.concatenate([frame.read_region(0, y, width, 1) for y in rows])

@@ -1,8 +1,8 @@
 """Textures of a scene file's materials: the tables [[textures]], and the material keys that name a texture.
 
 Such a key, without "_texture", is called a map: `color_texture` is the map `color`. A map multiplies the number or
-color of that name, as in glTF 2.0. Color maps are sRGB, all others linear, unless the texture sets color_space; .exr
-files, of floats, are linear everywhere, as in Mitsuba. Values that are converted stay floats.
+color of that name, as in glTF 2.0. Unless the texture sets color_space, color maps are sRGB, and all
+other maps and .exr files, of floats, linear, as in Mitsuba. Pixels that color_space converts become floats.
 texture_slots() converts maps to glTF's texture slots, which textures.py packs for the device.
 
 A quad shows one picture, upright seen from the front. On a sphere u runs eastwards about y, as on a globe. Meshes have
@@ -118,20 +118,20 @@ def check_maps(materials: Sequence[Any], textures: Sequence[TextureFile]) -> Non
         raise ValueError(f"two textures have one name; the names are {format_names(names)}")
     for material in materials:
         where = f"the material {quoted(material.name)}"
-        for word, name in material.maps.items():
+        for map_name, name in material.maps.items():
             if name not in names:
                 known = format_names(names) if names else "none: there are no [[textures]]"
-                raise ValueError(f"{where}: {word}_texture is {quoted(name)}; allowed are {known}")
-            kinds = [name for name, file in MATERIAL_FILES.items() if word in file.maps]
+                raise ValueError(f"{where}: {map_name}_texture is {quoted(name)}; allowed are {known}")
+            kinds = [name for name, file in MATERIAL_FILES.items() if map_name in file.maps]
             if material.kind not in kinds:
                 others = [name for name in MATERIAL_FILES if name not in kinds]
                 allowed = ", ".join(kinds) if len(kinds) < len(others) else f"all kinds but {', '.join(others)}"
                 raise ValueError(
-                    f"{where}: {word}_texture has no effect on kind {material.kind}; allowed are {allowed}"
+                    f"{where}: {map_name}_texture has no effect on kind {material.kind}; allowed are {allowed}"
                 )
-            for field in word.split("_") if word == "metallic_roughness" else [word]:
+            for field in map_name.split("_") if map_name == "metallic_roughness" else [map_name]:
                 if not np.any(getattr(material, field, 1.0)):
-                    raise ValueError(f"{where}: {word}_texture multiplies {field}, which is 0; set {field} too")
+                    raise ValueError(f"{where}: {map_name}_texture multiplies {field}, which is 0; set {field} too")
         if material.bump_texture and material.normal_texture:
             raise ValueError(f"{where} has bump_texture and normal_texture; allowed is one of them")
         if material.alpha_mode == "opaque" and (material.alpha_texture or material.alpha < 1):
@@ -147,18 +147,19 @@ def texture_slots(
     rows: dict[tuple[object, ...], int] = {}
     for material in materials:
         slots = {}
-        for word, name in material.maps.items():
+        for map_name, name in material.maps.items():
             texture = by_name[name]
             # Maps share a texture's pixels if they agree in all that _pixels() asks of a map.
-            key = name, word if word in ("bump", *PACKED) else "", word in COLORS, word == "alpha", material.bump_scale
+            converted_alone = map_name if map_name in ("bump", *PACKED) else ""
+            key = name, converted_alone, map_name in COLORS, map_name == "alpha", material.bump_scale
             if key not in rows:
                 rows[key] = len(converted)
-                pixels = _pixels(texture, file_stamp(texture.file), word, material.bump_scale)
+                pixels = _pixels(texture, file_stamp(texture.file), map_name, material.bump_scale)
                 converted.append(gltf.Texture(pixels, (texture.wrap,) * 2, texture.filter == "linear"))
             (u, v), (right, down) = texture.repeat, texture.offset
-            scale = material.normal_scale if word == "normal" else 1.0
+            scale = material.normal_scale if map_name == "normal" else 1.0
             transform = (float(u), 0.0, float(right), 0.0, float(v), float(down))
-            slots[SLOTS.get(word, word)] = gltf.TextureSlot(rows[key], 0, transform, scale)
+            slots[SLOTS.get(map_name, map_name)] = gltf.TextureSlot(rows[key], 0, transform, scale)
         color = (*material.color, material.alpha)
         mode = material.alpha_mode.upper()
         out.append(gltf.Material(material.name, color, alpha=mode, cutoff=material.alpha_cutoff, textures=slots))
@@ -166,28 +167,32 @@ def texture_slots(
 
 
 @lru_cache(maxsize=64)
-def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, word: str, bump_scale: float) -> np.ndarray:
-    """Returns a texture's pixels (height, width, 4), converted for the map `word`; the array is read-only.
+def _pixels(texture: TextureFile, stamp: tuple[int, int] | None, map_name: str, bump_scale: float) -> np.ndarray:
+    """Returns a texture's pixels (height, width, 4), converted for the map `map_name`; the array is read-only.
 
     `stamp` makes the cache forget a file that changed. The pixels are uint8, colors in sRGB and numbers as they are, or
     linear float32 from 0 to 1.
     """
-    is_color, space = word in COLORS, texture.color_space
+    is_color, space = map_name in COLORS, texture.color_space
     if texture.file.lower().endswith(".exr"):
         pixels = read_exr(Path(texture.file))
         if not (pixels.min() >= 0 and pixels.max() <= 1):  # NaN fails the comparisons too
             found = f"numbers from {pixels.min():.6g} to {pixels.max():.6g}"
             raise InputError(f"{texture.file}: holds {found}; a texture's are from 0 to 1")
-        for rows in np.array_split(pixels, -(-len(pixels) // BLOCK_ROWS)) if space == "srgb" else ():
-            rows[..., :3] = decode_srgb(rows[..., :3])
+        if space == "srgb":
+            for rows in np.array_split(pixels, -(-len(pixels) // BLOCK_ROWS)):
+                rows[..., :3] = decode_srgb(rows[..., :3])
     else:
         pixels = read_pixels(texture.file)
-        if space == ("linear" if is_color else "srgb"):
-            pixels = pixels / np.float32(255) if is_color else srgb_to_linear(pixels, alpha=True)
-    if not is_color and word not in PACKED:
-        has_alpha = word == "alpha" and bool((pixels[..., 3] < (255 if pixels.dtype == np.uint8 else 1)).any())
+        # Of uint8, the kernels take a color map as sRGB and other maps as they are; floats they take as they are.
+        if is_color and space == "linear":
+            pixels = pixels / np.float32(255)
+        elif not is_color and space == "srgb":
+            pixels = srgb_to_linear(pixels, alpha=True)
+    if not is_color and map_name not in PACKED:
+        has_alpha = map_name == "alpha" and bool((pixels[..., 3] < (255 if pixels.dtype == np.uint8 else 1)).any())
         values = pixels[..., CHANNELS.get(texture.channel, 3 if has_alpha else 0)]
-        pixels = normals_from_heights(values, bump_scale) if word == "bump" else replicated(values)
+        pixels = normals_from_heights(values, bump_scale) if map_name == "bump" else replicated(values)
     pixels = np.ascontiguousarray(pixels)
     pixels.flags.writeable = False
     return pixels

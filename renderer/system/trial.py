@@ -36,7 +36,8 @@ def run_trial(
 ) -> Trial:
     """Calls "module:name" in a child process, which is killed after `seconds` (None: TIMEOUT_SECONDS).
 
-    `function` may also be the path of a script that does what main() does here without importing the program.
+    `function` may also be the path of a script that does what main() does here without importing the program. It gets
+    no PARENT: if this process is killed, it ends after `seconds` + 5, while other children end at once on Linux.
     """
     seconds = TIMEOUT_SECONDS if seconds is None else seconds
     with temporary_directory("trial") as folder, open(Path(folder, "stderr"), "w+b") as stderr:
@@ -63,7 +64,7 @@ def run_trial(
             answer, reason = json.loads(path.read_text(encoding="utf-8"))
             if code == 0:
                 return Trial(answer, reason)
-        stderr.seek(max(stderr.tell() - 300, 0))
+        stderr.seek(max(stderr.tell() - 300, 0))  # the child has moved the offset, which both share, to the end
         said = shorten(stderr.read().decode(errors="replace").strip().rpartition("\n")[2])
     return Trial(None, f"it ends the process that loads it ({_exit_name(code)}{': ' if said else ''}{said})")
 

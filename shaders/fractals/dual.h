@@ -46,6 +46,7 @@ DEVICE Dual dual_real_power(Dual a, double exponent) {
     return dual_exp(dual_multiply(dual_log(a), dual_constant(exponent, 0.0)));
 }
 DEVICE Dual dual_sqrt(Dual a) { return dual_real_power(a, 0.5); }
+// conj has no complex derivative: from here on d is the derivative along the real axis of c.
 DEVICE Dual dual_conj(Dual a) { return dual(make_double2(a.v.x, -a.v.y), make_double2(a.d.x, -a.d.y)); }
 // a to an integer power, by repeated squaring.
 DEVICE Dual dual_power(Dual a, int exponent) {

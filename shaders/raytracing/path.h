@@ -1,7 +1,8 @@
 // The path state, which all schedules of raytrace.cu pass from stage to stage; the numbering of rays; the camera ray
 // that starts a path; and the functions that add radiance to it. Ray i of a launch is the path of one pixel: pixel i %
 // 32 of block i / 32, where blocks of 8 x 4 pixels follow each other along the rows of the tile.
-// Macros of renderer/raytracing/kernels.py (see raytrace.cu): MOTION, SHADOW_RAYS_CROSS.
+// Macros of renderer/raytracing/kernels.py (see raytrace.cu): LIGHT_GROUPS, LIGHT_PASSES, MOTION,
+// SHADOW_RAYS_CROSS.
 #include "raytracing/clamp_contribution.h"
 #include "raytracing/camera.h"
 #include "raytracing/film/light_passes.h"
@@ -78,7 +79,7 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
 }
 
 // Returns the radiance of a path whose ray number `depth` leaves the scene. A medium does not absorb light there: an
-// open mesh encloses none.
+// open mesh encloses none. escaped_radiance has the MIS weight.
 DEVICE float4 add_escaped_radiance(const LaunchParams params, int depth, GLOBAL const float4 *lights, Path path) {
     float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w, ALL_GROUPS);
     float3 added = add_radiance(params, depth, &path, radiance, 1.0f, ALL_GROUPS);

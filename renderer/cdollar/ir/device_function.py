@@ -113,7 +113,7 @@ class DeviceFunction:
     node_count: int = field(init=False)
     operations: int = field(init=False)
     has_loops: bool = field(init=False)
-    has_checks: bool = field(init=False)  # True if it, or a function that it calls, has local arrays
+    has_checks: bool = field(init=False)  # bounds checks: it, or a function that it calls, has local arrays
     arrays: list[LocalArray] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

@@ -23,17 +23,18 @@ def _pullback(function: Function) -> Callable[[Sequence[int], Sequence[object]],
     vector_product(function)  # raises before the first call if the function has no such derivative
     made = functools.cache(lambda *names: vjp(function, *names))
 
-    def derivatives(positions: Sequence[int], values: Sequence[object]) -> dict[int, Array]:
+    def pullback(positions: Sequence[int], values: Sequence[object]) -> dict[int, Array]:
         found: Any = made(*(function.names[k] for k in positions))(*values)  # Results if there are several
         return dict(zip(positions, [found] if isinstance(found, Array) else found, strict=True))
 
-    return derivatives
+    return pullback
 
 
 def torch_function(function: Function) -> Callable[..., object]:
-    """A C$ function of tensors for PyTorch's autograd: backward() takes its derivatives from vjp(), once.
+    """A C$ function of tensors for PyTorch's autograd: backward() takes its derivatives from vjp().
 
-    It takes the arguments of `function` and returns a tensor. Raises UnavailableError without PyTorch.
+    It takes the arguments of `function` and returns a tensor. The derivatives have no derivatives themselves. Raises
+    UnavailableError without PyTorch.
     """
     torch = import_optional("torch", f"torch_function needs PyTorch: {pip_install('torch')}")
 
@@ -79,7 +80,7 @@ def jax_function(function: Function) -> Callable[..., object]:
 
         def filled(given: Sequence[object]) -> list[object]:
             """All arguments, with the traced arrays `given` in their positions."""
-            known = dict(zip(arrays, map(np.asarray, given), strict=False))
+            known = dict(zip(arrays, map(np.asarray, given), strict=True))
             return [known.get(k, value) for k, value in enumerate(arranged)]
 
         def on_host(compute: Callable[..., object], like: object, *given: object) -> object:
@@ -98,14 +99,14 @@ def jax_function(function: Function) -> Callable[..., object]:
 
         def backward(given: tuple[Any, ...], vector: Any) -> tuple[Any, ...]:
             # JAX wants a derivative by every array: by one of integers it is of the type float0.
-            none = {k: np.zeros(v.shape, jax.dtypes.float0) for k, v in zip(arrays, given, strict=True)}
+            zeros = {k: np.zeros(v.shape, jax.dtypes.float0) for k, v in zip(arrays, given, strict=True)}
             like = {
                 k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in zip(arrays, given, strict=True) if k in floats
             }
             made: Any = on_host(
-                lambda *each: pullback(floats, [np.asarray(each[-1]), *filled(each)]), like, *given, vector
-            )
-            return tuple((none | made).values())
+                lambda *each: pullback(floats, [np.asarray(each[-1]), *filled(each[:-1])]), like, *given, vector
+            )  # each: the arrays, then the vector
+            return tuple((zeros | made).values())
 
         evaluated.defvjp(lambda *given: (evaluated(*given), given), backward)
         return evaluated(*(arranged[k] for k in arrays))

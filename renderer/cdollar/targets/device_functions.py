@@ -113,8 +113,8 @@ class DeviceFunctionEmitter:
         """Name the function's parameters and locals."""
         self.table, self.function, self.dialect, self.name = table, function, table.dialect, name
         self.types = component_types(function.result_type)
-        # For each loop around a statement: the variable that counts its rounds, and the variable that keeps this count
-        # after the loop ("" if the driver is trusted to run loops to their end).
+        # For each loop around a statement: the variable that counts its rounds, and the variable that is not 0 if
+        # leave() ran ("" if the driver is trusted to run loops to their end).
         self._loops: list[tuple[str, str]] = []
         self.arrays = {array: identifier(f"a{k}", array.name) for k, array in enumerate(function.arrays)}
         variables = (*function.parameters, *function.locals)
@@ -164,11 +164,11 @@ class DeviceFunctionEmitter:
         if isinstance(statement, device_function.ClearOp):
             return [line for array in statement.arrays for line in self.cleared(array)]
         elements = statement.elements if isinstance(statement, device_function.StoreOp) else ()
-        lines, values = self.values(statement.nodes, elements)
+        lines, values, names = self.values(statement.nodes, elements)
         if isinstance(statement, device_function.StoreOp):
-            names = iter(values[len(statement.nodes) :])
-            stored = [next(names) if isinstance(t, Node) else self.locals[t] for t in statement.targets]
-            lines += [f"{name} = {value};" for name, value in zip(stored, values, strict=False)]
+            element_names = iter(names)
+            stored = [next(element_names) if isinstance(t, Node) else self.locals[t] for t in statement.targets]
+            lines += [f"{name} = {value};" for name, value in zip(stored, values, strict=True)]
         else:
             lines.append(self.return_text(values))
         return ["{", *indented(lines), "}"]
@@ -182,7 +182,7 @@ class DeviceFunctionEmitter:
     def branch(self, statement: device_function.BranchOp) -> list[str]:
         """The lines of an if statement."""
         test = self.table.fresh("t")
-        lines, (condition,) = self.values((statement.condition,))
+        lines, (condition,), _ = self.values((statement.condition,))
         head = [f"bool {test};", "{", *indented([*lines, f"{test} = {condition};"]), "}", f"if ({test}) {{"]
         if_true, if_false = self.statements(statement.if_true), self.statements(statement.if_false)
         return [*head, *indented(if_true), *(["} else {", *indented(if_false)] if if_false else []), "}"]
@@ -201,7 +201,7 @@ class DeviceFunctionEmitter:
         if statement.step:
             lines += [f"if ({count} != 0) {{", *indented(self.statements(statement.step)), "}"]
         if statement.condition is not None:
-            evaluation, (condition,) = self.values((statement.condition,))
+            evaluation, (condition,), _ = self.values((statement.condition,))
             # `do` evaluates the condition after the first round: before it an index in the condition may be outside.
             head = "{" if statement.test_first else f"if ({count} != 0) {{"
             lines += [head, *indented([*evaluation, f"if (!{condition}) {{ {self.leave()} }}"]), "}"]
@@ -215,14 +215,15 @@ class DeviceFunctionEmitter:
         return [f"int {left} = 0;", *loop, f"if ({left} == 0) {poison}"]
 
     def leave(self) -> str:
-        """The statements that leave the innermost loop of the C$ program, and keep its number of rounds, from 1."""
-        count, left = self._loops[-1]
+        """The statements that leave the innermost loop of the C$ program, and note that they ran."""
+        count, left = self._loops[-1]  # count + 1 is never 0
         return f"{left} = {count} + 1; break;" if left else "break;"
 
-    def values(self, roots: Nodes, targets: Nodes = ()) -> tuple[list[str], list[str]]:
-        """Return lines that compute expressions, and the names of the variables or elements that hold their values.
+    def values(self, roots: Nodes, targets: Nodes = ()) -> tuple[list[str], list[str], list[str]]:
+        """Return lines that compute expressions, the names that hold the values of `roots`, and those of `targets`.
 
-        If a root or target, an element to be assigned, depends on a failed bounds check, the lines leave the function.
+        `targets` are elements to be assigned. If a root or the index of a target depends on a failed bounds check, the
+        lines leave the function.
         """
         emitted: dict[int, tuple[str, ...]] = {}
         poisons: dict[int, str | None] = {}
@@ -236,13 +237,13 @@ class DeviceFunctionEmitter:
             zeros = self.return_text([literal(0, t, self.dialect) for t in self.types])
             lines.append(f"if ({poison} != 0) {{ {self.dialect.poison_variable} = {poison}; {zeros} }}")
         # A store assigns several targets at once: what it reads of them is copied before the first one changes.
-        names = []
+        held = []
         for root in roots:
             name = emitted[id(root)][0]
             if root.op in ("local", "element") and len(roots) > 1:
                 name = self.table.declare(lines, root.type, name)
-            names.append(name)
-        return lines, names + [emitted[id(target)][0] for target in targets]
+            held.append(name)
+        return lines, held, [emitted[id(target)][0] for target in targets]
 
     def node(
         self, node: Node, operands: list[tuple[str, ...]], poisons: list[str | None], lines: list[str]
@@ -261,6 +262,8 @@ class DeviceFunctionEmitter:
         if node.op == "element":
             return self.element(node, names[0], poisons, lines)
         if isinstance(node.attribute, UserCall):
+            # A callee with loops alone gets this function's parameter: a stopped loop poisons the whole function. One
+            # with checks gets a variable: a failed check poisons only the values that depend on the call.
             called, argument = node.attribute.function, "poison"
             if called.has_checks:
                 poisons = [*poisons, self.table.declare(lines, "int", "0", "poison", constant=False)]

@@ -1,4 +1,6 @@
-"""Textbook summation algorithms (recursive, Kahan, Neumaier, pairwise) with their errors, beside the exact sum.
+"""Textbook summation algorithms with their errors, beside the exact sum.
+
+One number after another (recursive summation), Kahan, Neumaier, and pairwise summation in two versions.
 
 For `rayfold sum --compare` and the lessons. After N. Higham, Accuracy and Stability of Numerical Algorithms, chapter 4.
 """
@@ -42,8 +44,8 @@ def textbook_sums(device: Device, numbers: Numbers) -> list[TextbookSum]:
             "one after another": plain,
             "Kahan": kahan,
             "Neumaier": neumaier + rest,
-            "pairwise (NumPy)": np.add.reduce(on_host),
-            "halving": halved.value,
+            "pairwise (NumPy)": np.add.reduce(on_host),  # halves down to blocks, which it adds one after another
+            "halving": halved.value,  # pairwise_sum() halves down to single numbers
         }
     exact = array_sum([device], x)
     values["exact, rounded once"] = exact.rounded(x.dtype)

@@ -56,7 +56,7 @@ def materials_of(model: gltf.Model) -> list[gltf.Material]:
 
 
 def node_names(model: gltf.Model, number: int, count: int) -> list[str]:
-    """Returns the names of the nodes of model.mesh_nodes, which is model `number` of the scene's `count`."""
+    """Returns the names of the nodes of model.mesh_nodes; the model is number `number` of the scene's `count`."""
     where = f"models[{number}]"
     return [f"{where}/" * (count > 1) + model.rig.nodes[row].name for row in model.node_rows] if model.rig else [where]
 

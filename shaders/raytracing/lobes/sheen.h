@@ -1,7 +1,7 @@
 // Sheen of fibers that stand on a surface: the microfacet distribution of A. Estevez and C. Kulla (2017), as in
 // KHR_materials_sheen, with single scattering. Included by materials/principled.h in scenes with `sheen_color`.
-// sheen_table (renderer/raytracing/microfacet.py) tabulates the albedo by cosine and roughness. Directions v and l are
-// in the frame of the normal (z).
+// sheen_table (renderer/raytracing/microfacet.py) tabulates the albedo by the root of the cosine and by roughness.
+// Directions v and l are in the frame of the normal (z).
 // Sizes and limits from microfacet.py: SHEEN_COSINES, SHEEN_ROUGHNESSES.
 #include "raytracing/microfacet.h"
 

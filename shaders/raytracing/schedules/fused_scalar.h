@@ -9,7 +9,7 @@
 // (raytracing/film/light_passes.h); DIMENSIONS_PER_BOUNCE (raytracing/path.h); MAX_DEPTHS, SHADOW_ORIGIN,
 // VECTOR_SHADING (raytracing/raytrace.cu); CACHE_PATHS (raytracing/sampler.h); GEOMETRY_ARGS, SCENE_ARGS, SCENE_PARAMS
 // (raytracing/scene.h). Macros of renderer/raytracing/kernels.py and schedules.py (see raytrace.cu): ENVIRONMENT,
-// VOLUMES, WORDS_PER_THREAD.
+// LIGHT_PASSES, VOLUMES, WORDS_PER_THREAD.
 #include "raytracing/packets/path_packet.h"
 
 #define THREAD_PATHS (32 * WORDS_PER_THREAD)
@@ -56,6 +56,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         groups += hits ? 1u : 0u;
     }
     if (VECTOR_SHADING && 8u * groups >= popcount(hit_mask) + 8u) {
+        // copy_paths(from, floats from row to row, paths to copy first, paths to copy behind them, to, floats)
         copy_paths(packet, 32, hit_mask, active & ~hit_mask, packet, 32);
         hit_mask = first_bits(popcount(hit_mask));
         *started = active = first_bits(popcount(active));
@@ -79,7 +80,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
         uint hits = lanes & ~escaped, shadows = 0;
         if (!hits) continue;
         uint continues = shade_hits8(params, depth, packet, begin, &hits, &shadows, SCENE_ARGS);
-        remaining &= ~(hits << begin);
+        remaining &= ~(hits << begin);  // `hits` has become those it shaded; the loop below shades the rest
         active &= ~(hits << begin) | continues << begin;
         *shadow_mask |= shadows << begin;
 #endif
@@ -109,7 +110,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
 }
 
 // Traces one sample of the pixels of WORDS_PER_THREAD stencil words: depth by depth, the paths of all words packed, in
-// packets of 32. active_masks[16 * word + depth] receives the mask of the active paths of a word at each depth, for the
+// packets of 32. active_masks[MAX_DEPTHS * word + depth] receives the mask of the active paths of a word at each depth, for the
 // report.
 KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS) {
     uint first_word = thread_index() * WORDS_PER_THREAD, path_count = THREAD_PATHS;
@@ -143,6 +144,7 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
                 pixel_of_ray(params, packet.ray[j], &x, &y);
                 add_sample(params, x, y, packet_path(&packet, j).radiance, FILM_ARGS);
             }
+            // As continuing <= begin, only columns that were read at this depth are overwritten.
             if (active) copy_paths(&packet, 32, active, 0, kept[0][0].s + continuing, THREAD_PATHS);
             continuing += popcount(active);
         }

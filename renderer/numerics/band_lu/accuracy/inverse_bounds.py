@@ -57,7 +57,7 @@ def by_comparison(
         return None
     if not v.min() > 0:
         return None
-    terms = kl + ku + 4
+    terms = kl + ku + 4  # the proof's c + 1, and a margin of 2
     with np.errstate(over="ignore", invalid="ignore"):
         # w: a lower bound of C v, by 2 gamma(c + 1) d_i and the uncertain elements.
         w = band_matvec(comparison, kl, ku, v) - 2 * terms * EPSILON * INFLATION * comparison[ku, :, None] * v
