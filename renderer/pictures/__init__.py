@@ -32,6 +32,7 @@ PICTURE_OF_SUFFIX = {
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar", ".glsl": "toy", ".frag": "toy", ".kfr": "fractal",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
+# By suffixes that no picture opens, separated by blanks: the advice how to convert such a file.
 CONVERTERS: dict[str, str] = read_toml(ASSETS / "tables" / "converters.toml")
 SCENE_SUFFIXES = (".toml", ".png", *PICTURE_OF_SUFFIX, "")  # suffixes of the files that load() opens; "" is a folder
 RECIPE_VERSION = 2  # written into PNGs; versions from 1 on can be read

@@ -79,7 +79,7 @@ class Picture(BasePicture[Settings]):
             stepped = SteppedFactors(ab, kl, ku, settings.block)
             return stepped, time_line(stepped.layout, settings.devices), float(np.abs(ab).max())
 
-        return self.cached("factors", replace(settings, step=0), factor)
+        return self.cached("factors", replace(settings, step=0), factor)  # the same factors for every `step`
 
 
 def band_matrix(settings: Settings) -> tuple[np.ndarray, int, int]:
@@ -90,7 +90,9 @@ def band_matrix(settings: Settings) -> tuple[np.ndarray, int, int]:
         away = np.abs(rows - columns)
         dense = np.where(rows > columns, -1.0 / (1 + away) ** 2, np.where(rows < columns, -0.2 / (1 + away) ** 2, 0.0))
         dense[np.arange(n), np.arange(n)] = 2.0
-    elif settings.matrix == "growth":  # Wilkinson 1965: the last column doubles at every step of dense elimination
+    elif settings.matrix == "growth":
+        # Wilkinson 1965: the last column doubles at every step of dense elimination. In a band, ones on the uppermost
+        # diagonal take its place.
         dense = np.where(rows > columns, -1.0, 0.0) + np.eye(n)
         dense[:, ku:] += np.where(columns[:, ku:] == rows[:, ku:] + ku, 1.0, 0.0) if ku else 0.0
     else:

@@ -174,6 +174,8 @@ def _whole_grid(settings: Settings, size: Size) -> BucketGrid:
 
 def _game_bytes(settings: Settings, size: Size) -> tuple[int, int]:
     """Bytes of the chaos game of a whole picture, and of its sums alone; hits that are counted double them."""
+    # A bucket has four uint32 in each copy of the histogram (a copy for each core, up to MAX_PRIVATE_BYTES), and four
+    # uint64 in the sums.
     buckets = _whole_grid(settings, size).rect.buckets
     copies = 16 * buckets * max(1, min(os.cpu_count() or 1, MAX_PRIVATE_BYTES // (16 * buckets)))
     samples, weights = make_temporal_samples(settings, _first_time(settings))

@@ -76,7 +76,7 @@ def _cells(settings: Settings) -> Sequence[tuple[Path, FileEntry | None]]:
 
 
 def _first_entry(file: Path) -> FileEntry:
-    """The first readable flame of a file, under the file's name."""
+    """The first readable flame of a file, under the file's name; the index -1 keeps a number off its label."""
     try:
         entries = read_library(file)[0]
     except UserError as error:

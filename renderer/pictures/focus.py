@@ -142,7 +142,7 @@ class Picture(BasePicture[Settings]):
         traced, (width, height), lens = self._traced, size, settings.view
         view = launch_params(traced, size, (0, 0, *size))
         half = np.tan(np.radians(traced.view.fov_degrees) / 2) * traced.view.fit_scale(width / height)
-        pixels = height / (2 * half * lens.focus_distance)
+        pixels = height / (2 * half * lens.focus_distance)  # of a length of 1 in the focal plane
         diameters = self.device.buffer((height, width))
         numbers = [np.float32(v) for v in (lens.focus_distance, 2 * lens.lens_radius * pixels)]
         self._coc_diameters(width * height, view[()], *numbers, *self._geometry.kernel_args, diameters)

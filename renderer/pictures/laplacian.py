@@ -92,6 +92,7 @@ class Picture(SourcePicture[Settings]):
         else:
             image = frame
         bind_laplacian(device, image, edges, settings.neighbors, settings.border, settings.method)()
+        # `show` reads neither neighbors nor borders: one program serves all settings.
         constants: dict[str, Any] = dict(ELEMENT="float", BYTES=0, CHANNELS=4, NEIGHBORS=8, BORDER=0, FRAME=1)
         show = device.kernel("numerics/laplacian.cu", "show", STRICT=1, **constants)
         show(width * height, edges, np.uint32(width * height), float(settings.gain), int(settings.show_sign))

@@ -179,6 +179,7 @@ class Picture(AccumulatingPicture[Settings]):
     def _open_schedule(self, settings: Settings, rays: RayBuffers) -> Schedule:
         """Returns the schedule of the settings, compiled."""
         constants = self._constants(settings, self._geometry) | self._lights.constants
+        # Without the record types LaunchParams and Material, which are alike for all settings.
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         schedule = SCHEDULES[settings.schedule]
         if key not in self._kernels:

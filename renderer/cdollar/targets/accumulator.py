@@ -71,7 +71,7 @@ class Accumulator:
         if self.reduction.is_fold:
             starts = [e.value(child) for child in self.node.inputs[: len(self.types)]]
             values = [v.names[0] for v in starts]
-            poison = next((v.poison for v in starts if v.poison), None)
+            poison = e.merge_poison([v.poison for v in starts], e.lines)
         for type_, value in zip(self.partial_types, values, strict=True):
             self.state.append(e.declare(e.lines, type_, value, "acc", constant=False))
         if self.level_count:

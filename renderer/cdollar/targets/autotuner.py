@@ -29,7 +29,7 @@ def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, s
     """
     schedules: dict[str, Schedule] = {}
     comments: dict[str, str] = {}
-    for kind, node, _ in list(target.trace or []):
+    for kind, node, _plan in list(target.trace or []):
         if kind != "kernel":
             continue
         default = plan_kernel(node, target.stored_ranges, DEFAULT, target.device.properties, target.strict)

@@ -107,7 +107,7 @@ def plan_cpu_columns(node: Node, reduction: Node, context: PlanContext) -> Kerne
     if accumulator.result_poison:  # this kernel reports no failed checks
         return None
     types = accumulator.storage_types
-    result = accumulator.result([f"lanes{k}[lane]" for k in range(len(types))])[0]
+    (result,) = accumulator.result([f"lanes{k}[lane]" for k in range(len(types))])  # operators combine single numbers
     body = [
         *row.lines,
         *(f"{t} lanes{k}[{tile}];" for k, t in enumerate(types)),

@@ -387,7 +387,7 @@ class GraphTarget(Target):
         for chunk in chunks:
             numbers = self.reduce_chunk(node, chunk, numbers)
             if not is_fold:  # a fold's last chunk has the result; other chunks are combined as elements are
-                reducer.add(numbers, (1,), 0)
+                reducer.add(numbers, (1,), 0)  # a box of one element, without an outer space
         return self.uploaded_result(node, as_node_value(node, numbers) if is_fold else reducer.value())
 
     def uploaded_result(self, node: ir.Node, value: NodeValue) -> Representation:
@@ -400,7 +400,8 @@ class GraphTarget(Target):
     def chunk_ranges(self, node: ir.Node) -> list[ir.Range]:
         """Split the range of the first reduced variable, so that each chunk reads about CHUNK_BYTES of the host.
 
-        argmin and argmax are never split, nor is a reduction whose order is fixed.
+        A chunk takes at most an eighth of the device's memory. argmin and argmax are never split, nor is a reduction in
+        a fixed order.
         """
         reduction, variables = node.attribute
         needed = 0
@@ -424,7 +425,7 @@ class GraphTarget(Target):
             starts = tuple(self.dag.constant(n.item(), t) for n, t in zip(before, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
         partial = ir.with_inputs(self.dag, node, inputs, (reduction, (variable, *others)))
-        self.forget_host_arrays(partial)
+        self.forget_host_arrays(partial)  # else the region would become the hull of this chunk's and an earlier one's
         self.infer_required_regions([partial])
         numbers = [array.reshape(1) for array in self.read_back(self.run_kernel(partial))]
         self.forget_host_arrays(partial)

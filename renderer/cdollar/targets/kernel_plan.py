@@ -147,6 +147,7 @@ def finish_plan(
     for key, (name, type_, number) in emitter.arguments.items():
         if isinstance(key, RuntimeScalar):
             scalars[len(arguments)] = key
+        # OpenCL's kernels take no bool.
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
         arguments.append(kernel_argument(number, type_))
     head = f"KERNEL compute({', '.join(parameters)}) {{"

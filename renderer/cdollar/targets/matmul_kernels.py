@@ -102,6 +102,7 @@ def plain_operands(product: MatrixProduct, stored_ranges: StoredRanges) -> tuple
     if len(variables) != 2 or len(product.inner) != 1:
         return None
     (row, column), (k,) = variables, product.inner
+    # The operand with the output's first variable is a: match_matrix_product() took the first factor for the left side.
     left, right = (product.left, product.right) if row in product.rows else (product.right, product.left)
     operands = []
     for factors, wanted in ((left, (row, k)), (right, (k, column))):
@@ -239,7 +240,7 @@ def plan_cpu_matmul(product: MatrixProduct, context: PlanContext) -> KernelPlan:
         left, right, rows, columns = product.right, product.left, product.columns, product.rows
         product = product._replace(left=left, right=right, rows=rows, columns=columns)
     lanes = 16 if product.type == "float" and context.properties.simd_width >= 16 else 8
-    panels = -(-volume(product.columns) // (2 * lanes)) * volume(product.batch)
+    panels = -(-volume(product.columns) // (2 * lanes)) * volume(product.batch)  # PANEL_WIDTH of cpu_matmul.h
     parts = max(1, min(-(-8 * context.properties.compute_units // panels), volume(product.rows) // MIN_CPU_ROWS))
     wide: dict[str, int | str] = {"WIDE": f"{product.type}{lanes}", "SIMD_LANES": lanes}
     return plan_product(product, context, "cpu_matmul", wide, 1, panels * parts, {"parts": parts})

@@ -213,7 +213,7 @@ def lane_loops(emitter: Emitter, accumulator: Accumulator, chunk: int, index: st
     The arrays `lanes0`, `lanes1`, ... hold the accumulators. A loop without vectors reduces the last elements, and a
     tree combines the lanes.
     """
-    lanes = LANES[chunk < MIN_LONG_ROW]
+    lanes = LANES[0] if chunk >= MIN_LONG_ROW else LANES[1]
     element = emitter.element(accumulator.variables, accumulator.combine_element)
     types, state = accumulator.storage_types, accumulator.state
     arrays = [f"lanes{k}" for k in range(len(types))]
@@ -290,6 +290,7 @@ def tree(accumulator: Accumulator, values: list[str], ordered: bool, threads: st
     expression, may be no power of two. `next` is the index of the thread `step` lanes further on.
     """
     element, other = ([f"shared{k}[{index}]" for k in range(len(values))] for index in ("index", "next"))
+    apart = f"step * {shape.stride}" if shape.stride > 1 else "step"
     steps, condition = f"int step = {shape.threads // 2}; step > 0; step /= 2", "lane < step"
     if ordered:
         steps = f"int step = 1; step < {shape.threads}; step *= 2"
@@ -299,7 +300,7 @@ def tree(accumulator: Accumulator, values: list[str], ordered: bool, threads: st
         *(f"shared{k}[local_index()] = {value};" for k, value in enumerate(values)),
         "BARRIER();",
         f"for ({steps}) {{",
-        f"    const int index = (int)local_index(), next = index + step{f' * {shape.stride}' * (shape.stride > 1)};",
+        f"    const int index = (int)local_index(), next = index + {apart};",
         f"    if ({condition}) {{",
         *indented(indented(accumulator.combine_partials(element, other))),
         "    }",

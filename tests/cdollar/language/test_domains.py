@@ -247,6 +247,21 @@ def test_reductions_by_functions_have_boxes_only():
     assert error_of("float main(float[] a) { domain d = 0..sum(a); return 1; }", a=np.ones(3, "f4")).code == "CS0314"
 
 
+def test_each_component_of_a_start_value_is_checked(device, gl):
+    text = """final class S { float a, b; }
+    S step(S s, float x) => S(s.a + x, s.b + 2 * x);
+    float[] main(float[] a, int[] k) {
+        var s(i) = fold(step, S(a(k(i)), a(k(i) + 1)), a(j) * i, j : a);
+        var r(i) = s(i).a + s(i).b;
+        return r;
+    }"""
+    a, k = np.arange(4, dtype="f4"), np.array([2, 0], "i4")
+    for target in targets(device, gl):
+        assert np.array_equal(value_of(text, target, a=a, k=k), a[k] + a[k + 1] + 3 * a.sum() * np.arange(2))
+        with pytest.raises(ProgramError, match="CS0317"):
+            value_of(text, target, a=a, k=k + 1)
+
+
 @pytest.mark.parametrize(
     "expression,expected",
     [

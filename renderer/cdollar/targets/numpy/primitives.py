@@ -90,4 +90,4 @@ def scatter(
     results = np.full(count, start)
     with np.errstate(all="ignore"):
         FUNCTIONS[name].at(results, bins[kept], flat_values[kept])
-    return results + start.dtype.type(0) if is_extremum else results
+    return results + start.dtype.type(0) if is_extremum else results  # -0 + 0 is +0, as the kernels have it

@@ -122,8 +122,8 @@ class SimtInterpreter:
         indices = tuple(element.inputs[0] for element in elements)
         # Elements are evaluated for the poison of their indices alone.
         values = self.values((*statement.nodes, *elements, *indices), active)
-        positions = iter(values[len(statement.nodes) + len(elements) :])
-        for local, value in zip(statement.targets, values, strict=False):
+        stored, positions = values[: len(statement.nodes)], iter(values[len(statement.nodes) + len(elements) :])
+        for local, value in zip(statement.targets, stored, strict=True):
             if isinstance(local, Node):
                 lanes = self.lane_indices(active)
                 position = np.clip(np.broadcast_to(next(positions), lanes.shape), 0, local.attribute.size - 1)
@@ -177,7 +177,7 @@ class SimtInterpreter:
                 active = np.sort(np.concatenate([self.lane_indices(active), *exits.continued]))
             active = self.block(statement.step, active, exits)
         if sum(lanes.size for lanes in exits.broken) == self.active_count(entered):
-            return entered
+            return entered  # no lane ended by `return` or by poison; None, for all lanes, stays None
         return np.sort(np.concatenate(exits.broken)) if exits.broken else np.empty(0, np.int64)
 
     def values(self, roots: Nodes, active: Lanes) -> list[np.ndarray]:

@@ -82,7 +82,8 @@ def split_box(ranges: list[Range], max_points: int) -> Iterator[Ranges]:
 class Poison:
     """The poison of an array of values.
 
-    `where` is True at the poisoned values; `node` is an access that read out of bounds, `index` says at which index.
+    `where` is True at the poisoned values; `node` is the access, element of a local array or RangeCheck that failed.
+    `index` says at which index, or over which range; "" for an element.
     """
 
     where: np.ndarray
