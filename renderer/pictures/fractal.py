@@ -47,7 +47,7 @@ def open_file(path: Path) -> Scene:
 
 
 class Picture(AccumulatingPicture[Settings]):
-    """Draws Mandelbrot and Julia sets with GLSL."""
+    """Draws fractals; AccumulatingPicture calls begin() before the first sample, and add_sample() for each."""
 
     settings_type = Settings
     tone = ToneMapping("manual")

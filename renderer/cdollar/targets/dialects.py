@@ -35,7 +35,8 @@ class CDialect:
     keeps_rounding = True  # False: compilers may simplify (a + b) - a to b
     first_index = "0"  # the index of load() for the first element
     struct = "typedef struct {{ {members} }} {name};"  # declares a struct
-    # Device functions with loops have a parameter for the poison, an int that a loop sets if it is stopped.
+    # Device functions with loops or local arrays have a parameter for the poison, an int that is set if a loop is
+    # stopped or an index is outside of its array.
     poison_parameter = "int *poison"
     poison_variable = "*poison"  # the name of this parameter's value inside of the function
     # Reductions of bool without branches: LLVM miscompiles `&&` in vectorized loops with several elements per round.
