@@ -107,7 +107,7 @@ def _split_serially(
 ) -> Buffer:
     """Splits on a CPU: a work-item splits a large range, and finishes one of at most MEDIUM_RANGE primitives.
 
-    A work-item is launched as a group of GROUP threads, of which CPUs run one.
+    A work-item is launched as a group of GROUP threads; CPUs run one of them.
     """
     order, spare = (device.buffer(count, "u4") for _ in range(2))
     is_large = count > MEDIUM_RANGE

@@ -60,7 +60,7 @@ class BucketGrid:
         n = flame.supersample
         columns, rows = size[0] * n + 2 * margin, size[1] * n + 2 * margin
         left, top, width, height = tile
-        reach = density_filter_radius(flame) + n  # the distance up to which buckets change those that the filter reads
+        reach = density_filter_radius(flame) + n  # distance within which buckets change what the filter reads
         reach += flame.solid.reach((columns, rows)) if flame.solid else 0
         starts = [max(0, pixel * n + offset - reach) for pixel in (left, top)]
         ends = [(last - 1) * n + offset + filter_width + reach for last in (left + width, top + height)]

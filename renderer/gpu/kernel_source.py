@@ -98,7 +98,7 @@ def _expand(
 
     `line_directive(line, name)` formats a #line line. `branch` names the #if, #elif and #else around the file, and
     `seen` has those around each file so far. A file that was included in another branch, which may be inactive, is
-    included again, with a macro as a guard. Each #include_again is a branch of its own, so files inside it get guards.
+    included again, with a macro as a guard. Each #include_again is another branch, so files inside it get guards.
     """
     name = source_name(file)
     lines = tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)

@@ -111,7 +111,7 @@ class Picture(AccumulatingPicture[Settings]):
         return super().report() | {"arithmetic": kernels.arithmetic if kernels else self._arithmetic}
 
     def hints_on(self, frame: Texture) -> list[str]:
-        """hints() for a window's frame, of which only the rows are read that hints() looks at."""
+        """hints() for a window's frame; reads only the rows of it that hints() looks at."""
         width, height = frame.size
         rows = range(0, height, -(-height // MAX_ROWS))
         self.exported = np.concatenate([frame.read_region(0, y, width, 1) for y in rows])

@@ -150,7 +150,7 @@ class _ModelNodes:
         self.shape, self.first_material = shape, first_material
         self._names = gltf_shapes.node_names(model, number, count)
         self.moving_name, self._prefix = f"\0{number}.moving", f"\0{number}."  # names that no scene file can contain
-        # A model with a name is one shape, of which `instances` draws copies: its nodes cannot be instances.
+        # A model with a name is one shape that `instances` draws copies of: its nodes cannot be instances.
         repeated = gltf_shapes.instanced_meshes(model) if not shape.name else set()
         moves, deforms = np.zeros((2, len(model.mesh_nodes)), bool)
         if pose.animation is not None:

@@ -1,7 +1,7 @@
 """Limits for files of strangers: which other files they may name, and how much memory and time they may take.
 
 named_file() checks every key, link and statement of a file that names another file. Files that the user names, on the
-command line or in the window, may lie anywhere; --untrusted refuses those that are links out of their folders.
+command line or in the window, may lie anywhere; --untrusted refuses links out of their folders.
 check_memory() is called before large allocations; a parent process enforces --max-memory, --untrusted and --time-limit
 on the whole process.
 """

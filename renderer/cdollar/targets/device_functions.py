@@ -220,7 +220,7 @@ class DeviceFunctionEmitter:
         return f"{left} = {count} + 1; break;" if left else "break;"
 
     def values(self, roots: Nodes, targets: Nodes = ()) -> tuple[list[str], list[str], list[str]]:
-        """Return lines that compute expressions, the names that hold the values of `roots`, and those of `targets`.
+        """Return lines that compute expressions, the names of the values of `roots`, and the names for `targets`.
 
         `targets` are elements to be assigned. If a root or the index of a target depends on a failed bounds check, the
         lines leave the function.

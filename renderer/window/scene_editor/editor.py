@@ -259,5 +259,6 @@ class SceneEditor(PanelEditor):
 
     def toggle_orthographic(self) -> None:
         """Switches between the perspective and the orthographic projection."""
-        projection = "perspective" if self.settings.projection == "orthographic" else "orthographic"
-        panel_actions.edit_settings(self.app, replace(self.settings, projection=projection))
+        is_orthographic = self.settings.projection == "orthographic"
+        step = replace(self.settings, projection="perspective" if is_orthographic else "orthographic")
+        panel_actions.edit_settings(self.app, step)

@@ -34,7 +34,7 @@ DEVICE void add_sample(const LaunchParams params, int x, int y, float4 radiance,
 #if FILM
     float4 previous_m2 = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (previous > 0) previous_m2 = film_m2[pixel];
-    previous += (int)previous_m2.w;  // the pixel's samples so far: without those that it missed
+    previous += (int)previous_m2.w;  // the pixel's samples so far, without the samples that it missed
 #endif
     if (previous > 0) {
         previous_mean = xyz(film_mean[pixel]);

@@ -242,7 +242,7 @@ class DeviceColumns:
     def reset(self) -> None:
         """Prepares for another factorization: clears `info` and restarts the panel counter of the recorded graph."""
         self.info.fill(0)
-        # advance_panel adds `devices` before each panel of this device, the first of which is panel `index`
+        # advance_panel adds `devices` before each panel of this device; the first is panel `index`
         self._panel_index.write(np.array([self.index - self.devices], "i4"))
 
     def factor_panel(self, i: int) -> None:
