@@ -327,7 +327,8 @@ def test_a_cold_export_ends_at_ctrl_c_and_the_next_one_draws_the_same_bits(tmp_p
     wait_until(lambda: len(list(tmp_path.glob("cache/pocl-*/??/*/program.bc"))) > 3, 60)
     start = time.perf_counter()
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[1] == b"rayfold: interrupted\n" and process.returncode == 130
+    *before, last = process.communicate(timeout=60)[1].splitlines()  # a slow machine says that it compiles
+    assert last == b"rayfold: interrupted" and len(before) <= 1 and process.returncode == 130
     assert time.perf_counter() - start < 2
     for name in ("b.png", "c.png"):
         subprocess.run([*command, str(tmp_path / name)], cwd=ROOT, env=environment, check=True, timeout=120)
