@@ -57,13 +57,14 @@ class Manifest:
     A frame counts as done when its file is there with that hash and was made from the same recipe.
     """
 
-    is_numbered = True  # the names of the files are the pattern with numbers
+    is_numbered = True  # files are named by the pattern and numbers; light_field.LightFieldViews has other names
 
     def __init__(self, pattern: Path, recipe: Json, force: bool = False):
         """`recipe` names what the pixels of all frames depend on, facts() the rest.
 
         `force` allows to replace files that this run did not make. UserError for a manifest that is a link: nobody
-        named it, so a stranger's folder could lead its lines anywhere; InputError with --untrusted for such a folder.
+        named it, so a stranger's folder could lead its lines anywhere. InputError with --untrusted if the folder
+        OUT.frames is a link out of its folder.
         """
         self.path, self.pattern = manifest_path(pattern), pattern
         if self.path.is_symlink():
@@ -83,7 +84,7 @@ class Manifest:
         return frame_path(self.pattern, number)
 
     def facts(self, number: int) -> Json:
-        """The keys of a frame's recipe that differ from the common recipe."""
+        """The keys of a frame's recipe that differ from the common recipe: in plan.FrameManifest the time."""
         return {}
 
     def _read(self) -> list[Json]:
@@ -125,8 +126,8 @@ class Manifest:
         """The reason for which a frame must not replace the file at `path`; empty if it may.
 
         It may replace a whole frame of this scene, if --overwrite says so or the recipe is equal; an empty file; a
-        frame of this run that is not listed yet; and a listed frame that is torn or was changed, which is added to
-        `_changed`, so that to_draw() renames it first.
+        frame of equal recipe that this program wrote (is_own) and no line lists with that recipe, as after a kill; and
+        a listed frame that is torn or was changed, which is added to `_changed`, so that to_draw() renames it first.
         """
         row, facts = self._rows.get(number, {}), self._recipe | self.facts(number)
         if self._is_whole(number):

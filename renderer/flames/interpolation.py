@@ -84,8 +84,9 @@ def _mean(values: Iterable[float], weights: Sequence[float]) -> float:
 def interpolate(keyframes: Sequence[KeyFrame], weights: Sequence[float], time: float, stagger: float = 0.0) -> KeyFrame:
     """The weighted mean of 2 or 4 key frames, with `time`; the weights sum to 1.
 
-    The key frame at the start of the segment (of 4, the second) gives all fields that are not numbers, and the
-    interpolation_type by which missing xforms are padded; the first key frame gives the interpolation_type of all else.
+    `base`, the key frame at the start of the segment (of 4, the second), gives all fields that have no mean, and the
+    interpolation_type by which missing xforms are padded. The first key frame (of 4, the one before the segment) gives,
+    as in flam3, the interpolation_type of all else and how palettes are blended; also the xforms' color_type.
     `stagger`, 0 to 1: how far the xforms of 2 key frames change one after the other, the first xform first.
     """
     base, kind = keyframes[0] if len(keyframes) == 2 else keyframes[1], keyframes[0].interpolation_type
@@ -225,6 +226,7 @@ def interpolate_palette(flames: list[Flame], weights: Sequence[float], base: Key
     premultiplied = [flame.palette_colors * alpha[:, None] for flame, alpha in zip(flames, alphas, strict=True)]
     kind, alpha = base.palette_interpolation, np.clip(np.tensordot(weights, alphas, 1), 0, 1)
     if kind == "sweep":
+        # The first palette's colors, then the second's; of 4 key frames only the second's, since weights[0] <= 0.
         first = np.arange(256) < 256 * weights[0]
         alpha = np.where(first, alphas[0], alphas[1])
         light = np.where(first[:, None], premultiplied[0], premultiplied[1])

@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     import pyopencl as cl
 
 RUN_SECONDS = 0.2  # time limit of a launched kernel
-POINTER_BYTES = 1 << 26  # scratch memory behind each pointer: with arguments of zero a kernel reaches no further
+# Scratch memory of each pointer, which points to the end of the memory's first quarter: with arguments of zero a kernel
+# reaches no further, and an index a little below 0, such as -1, is in the memory, too.
+POINTER_BYTES = 1 << 26
 
 
 def main() -> None:
     """Answers jobs until stdin closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes of a terminal; the parent decides
-    give_way(int(sys.argv[1]))
+    give_way(int(sys.argv[1]))  # the niceness that Compiler (compilation.py) adds
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # compilers print to stdout, which would look like an answer
     jobs: SimpleQueue[bytes] = SimpleQueue()

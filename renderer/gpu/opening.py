@@ -67,13 +67,13 @@ def self_test(device: Device) -> None:
     count = 1000
     values = (2 * np.cos(1.7 * np.arange(count))).astype("f4")  # numbers of both signs; numpy.random is slow to import
     flags = device.buffer(count // 32 + 1, "u4").fill(0)
-    result = device.buffer(count, "f4").fill(255)
+    output = device.buffer(count, "f4").fill(255)
     kernel = device.kernel(SELF_TEST, "self_test", group_size=64)
-    kernel(count, device.buffer(count).write(values), result, flags, count, 0.5)
+    kernel(count, device.buffer(count).write(values), output, flags, count, 0.5)
     wanted = np.where(values > 0, values * np.float32(2) + np.float32(0.5), -values)
     bits = np.packbits(values > 0, bitorder="little")
     bits = np.frombuffer(bits.tobytes().ljust(4 * (count // 32 + 1), b"\0"), "u4")
-    answer = result.read()
+    answer = output.read()
     if not np.allclose(answer, wanted, rtol=1e-6, atol=0):
         worst = int(np.nanargmax(np.abs(answer - wanted)))
         raise KernelError(f"common/self_test.cu: element {worst} is {answer[worst]} and should be {wanted[worst]}")
@@ -83,7 +83,7 @@ def self_test(device: Device) -> None:
 
 def _test(device: Device) -> None:
     """Runs self_test(); on CPUs only once per driver and kernel text, since loading the kernel takes 60 ms."""
-    if device.properties.scalar_threads:
+    if device.properties.scalar_threads:  # a CPU
         key = f"self test {device.name} {device.driver} {preprocess(SELF_TEST)}"
         pass_once(key, partial(self_test, device))
     else:
@@ -147,9 +147,14 @@ class DeviceContext:
 
     @cached_property
     def devices(self) -> list[Device]:
-        """The compute devices, opened at the first use."""
+        """The compute devices, opened at the first use.
+
+        With a pool, one of its threads opens them. result() meanwhile suspends the window's Task (compilation.py) that
+        asks for them, and blocks any other caller.
+        """
         if self.compile_pool is None:
             return self._open_devices()
+        # `_` is the pool's Compiler, which the self test does not need
         self._opening = self._opening or self.compile_pool.submit(lambda _: self._open_devices())
         return result(self._opening, "the self test")
 

@@ -2,6 +2,7 @@
 // BVH (BLAS); all are BVH2s of bvh/traverse_bvh2.h. A leaf of the TLAS transforms the ray into the shape's space
 // without normalizing its direction, so t means the same in both spaces. bvh/update_instances.cu writes the records.
 // The host defines MOTION (1: instances move while the shutter is open, else 0) and DEFORMS (1: vertices do, else 0).
+// traverse_bvh2.h has FILTER_* (the hit filter) and MOTION_ARGS_OF (the arguments of moving vertices).
 #include "bvh/traverse_bvh2.h"
 
 // An instance, 64 bytes: the matrix from world space to its shape's space, and the shape's offsets in the BLAS arrays.
@@ -76,9 +77,11 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
     tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, \
         blas_primitives MAYBE_CLOSING_ARG
 
-// Replaces `best` by `hit`, a hit of instance `which`, if it is nearer, or as near and either of a lower instance index
-// than *best_instance or the ray's first hit. *best_instance: the instance of this traversal's closest hit, -1 before
-// its first; instance_before: the instance of the hit found before this traversal, -1 for none.
+// Replaces `best` by `hit`, a hit of instance `which` (primitive -1: none), if it is nearer or wins a tie. `hit` is as
+// near if it is not nearer, because traverse_bvh2 finds hits up to best->t. *best_instance: the instance of this
+// traversal's closest hit, -1 before its first. After that first hit, the lower instance index wins a tie. Before it, a
+// hit at best->t wins only if the ray has no hit at all yet: no primitive in `best`, and instance_before -1 (the
+// instance of the hit that was found before this traversal).
 DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit, Hit *best, int *best_instance,
                                 int instance_before) {
     bool wins_tie = *best_instance >= 0 ? which < *best_instance : instance_before < 0 && best->primitive < 0;
@@ -89,8 +92,9 @@ DEVICE void update_instance_hit(const InstanceRecord p, int which, const Hit hit
     }
 }
 
-// Finds the closest hit before best->t, sets `best` and `instance`, and returns true; without one, returns false and
-// leaves both unchanged. With accept_first_hit, only the returned value is valid. origin.w is the time.
+// Finds the closest hit before best->t, or at best->t if the ray has no hit yet; sets `best` and `instance`, returns
+// true. Without one, returns false and leaves both unchanged. With accept_first_hit, finds any hit up to best->t, and
+// only the returned value is valid. origin.w is the time.
 DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best,
                           int *instance FILTER_PARAMS) {
     SlabRay ray = slab_ray(xyz(origin), direction);

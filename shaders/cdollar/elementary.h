@@ -3,10 +3,11 @@
 // vectorize. tests/cdollar/test_elementary.py has their errors in units in the last place. Special values are IEEE's.
 #include "common/reproducible_math.h"
 
-// A function has two versions. NAME_float takes any operand. near_NAME is shorter and has the same bits for most
-// operands; the others, such as infinities and very large numbers, are called rare. near_NAME raises *rarity to RARE or
-// more if an operand is rare. A loop on CPUs calls near_NAME for all its elements, and then, if *rarity has reached
-// RARE, a second loop calls NAME_float for the same elements (targets/cpu_kernels.py).
+// NAME_float takes any operand. Nine functions have a second version, near_NAME: sin, cos, tan, log, log2, log10, exp,
+// exp2 and pow. It is shorter and has the same bits for most operands; the others, such as infinities and very large
+// numbers, are called rare. near_NAME raises *rarity to RARE or more if an operand is rare. A loop on CPUs calls
+// near_NAME for all its elements, and then, if *rarity has reached RARE, a second loop calls NAME_float for the same
+// elements (targets/cpu_kernels.py).
 #define RARE 0x7f000000u
 
 // Raises *rarity to RARE or more if |x| >= limit: the bits of positive floats are ordered as the floats are.
@@ -17,9 +18,10 @@ DEVICE void near_magnitude(uint *rarity, float x, float limit) {
 #define INFINITE as_float(0x7f800000u)
 #define NOT_A_NUMBER as_float(0x7fc00000u)
 
-// Quarter turns, as in quarter_turns(), of an angle of at least 2^24: the product of its 24 bits and the 64 bits of
-// 1 / pi that weigh less than 2 turns (Payne and Hanek). The fraction has an absolute error of 2^-32. `first`, `second`
-// and `third` are words of the bits of 1 / pi; high and low are shifted from them (a shift by 32 would be undefined).
+// Quarter turns, as in quarter_turns(), of an angle of at least 2^24: the product of its mantissa's 24 bits and the 64
+// bits of 1 / pi that, times the mantissa's unit, weigh 1/2 turn and less (Payne and Hanek): higher bits give whole
+// turns. The fraction has an absolute error of 2^-32 before it is rounded to float. `first`, `second` and `third` are
+// words of the bits of 1 / pi; high and low are shifted from them (a shift by 32 would be undefined).
 DEVICE Pair large_quarter_turns(float angle) {
     const uint size = as_uint(angle) & 0x7fffffffu, mantissa = (size & 0x7fffffu) | 0x800000u;
     const uint start = (size >> 23) - 151u, word = start >> 5, shift = start & 31u;
@@ -82,7 +84,7 @@ DEVICE Pair log2_of_normal(float x, float shift) {
     const uint b = as_uint(x) - 0x3f3504f3u;  // the exponent counts from sqrt(1/2) on, as m does
     const float exponent = (float)((int)b >> 23) - shift;
     const float m = as_float((b & 0x7fffffu) + 0x3f3504f3u), numerator = m - 1.0f, denominator = m + 1.0f;
-    const float s = numerator / denominator, z = s * s;  // s and `error` / denominator have an exact sum
+    const float s = numerator / denominator, z = s * s;  // rounded: s lacks `error` / denominator
     const float error = FUSED(-s, m - (denominator - 1.0f), FUSED(-s, denominator, numerator));
     float p = FUSED(z, 0.3366038f, 0.41190058f);
     p = FUSED(p, z, 0.5770798f);

@@ -35,8 +35,8 @@ KERNEL crop(GLOBAL const ulong *sums, GLOBAL ulong *part, int columns, int left,
 }
 
 #define FLUSH_ALWAYS 0
-#define FLUSH_IF_EXACT 1  // clears the histogram in any case
-#define FLUSH_IF_INEXACT 2
+#define FLUSH_IF_EXACT 1  // after the float kernel; clears the histogram in any case
+#define FLUSH_IF_INEXACT 2  // after the integer kernel, which has run an inexact interval again
 
 // sums += the `copies` histograms, `stride` buckets apart, which are cleared; the count of bad values likewise.
 KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sums, int buckets, GLOBAL uint *bad_values,

@@ -18,7 +18,7 @@
 //                                       square begins at -SHIFT, by default half the side. With Gradient 1 the palette
 //                                       coordinate is red times green (PRODUCT 1) or a sine of the fraction of red.
 //     ESCAPE(name, ...)                 an escape-time fractal over xmin ... xmax, ymin ... ymax, drawn at `scale`: returns
-//                                       gray(steps) of a point p, by which the point is colored and raised.
+//                                       gray(steps) of its point Pair p; the steps color and raise the point.
 //                                       catalog.py adds the parameters ESCAPE_PARAMETERS.
 //     SOLID(name, ...)                  random points of a solid in the cube of side 1: returns if the solid holds a point
 //                                       Triple p; u, v and w are the magnitudes of its coordinates, `ring` is its
@@ -33,9 +33,10 @@
 // writes each function's head. A new variation needs nothing outside its file.
 //
 // Given are real x, y (and z in _3D), float weight and parameters, and Random *random. Files call a parameter
-// NAME_PARAMETER; so does the body if it is called x, y, z, weight, circle, color or hidden. AFFINE_B, _C, _D, _E and _F
-// are coefficients of the pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette coordinate
-// (*color, direct color), hide the point from the picture (*hidden = a mask) and give it a color outside the palette
+// NAME_PARAMETER. The body calls it PARAMETER, as the head does, but NAME_PARAMETER if PARAMETER is x, y, z, weight,
+// circle, color or another word of RESERVED_NAMES in catalog.py. AFFINE_B, _C, _D, _E and _F are coefficients of the
+// pre-affine: x = A X + B Y + C, y = D X + E Y + F. A body may set the palette coordinate (*color, direct color), hide
+// the point from the picture (*hidden = a mask) and give it a color outside the palette
 // (*rgb = packed_rgb(red, green, blue)). A variation with a builder (renderer/flames/variations/tables.py) has its
 // table as `table`. Without _3D and VARIATION_Z, z passes through if the flame preserves z.
 //
@@ -63,9 +64,8 @@ typedef struct {
 #endif
 } Point;
 
-// Offsets in an xform's record, the floats of its affine, color and so on (flame.cu). In this file `record` or `a` is
-// such a record, `affine` its first coefficients a to f (AFFINE_B to AFFINE_F are b to f), `weight` or `k` the weight of
-// a variation, `u` and `v` uniform random numbers from 0 to 1, `table` the floats of a variation's table.
+// Offsets in an xform's `record`, the floats of its affine, color and so on (flame.cu). `affine` in a body is the start
+// of that record, the coefficients a to f: AFFINE_B to AFFINE_F, below, are b to f.
 #define COLOR (6 + 6 * IS_3D)
 #define COLOR_SPEED (COLOR + 1)
 #define OPACITY (COLOR + 2)

@@ -1,11 +1,11 @@
 // GGX microfacet reflectors for the materials conductor, glass, metallic and principled: visible normals, Smith's
-// shadowing, Fresnel terms, and compensation of multiple scattering by the albedo tables of
-// renderer/raytracing/microfacet.py (ggx_table, glass_table; E. Turquin 2019). Directions are unit, in the local frame
-// of the shading normal (z), and point away from the surface: v is the view direction, l the light direction, h the
-// micro-normal; `cosine` without a subscript is v's z. `roughness` is perceptual, alpha its square. Compiled for one
-// lane (`real` is float, `mask` bool) and, on CPUs, again for eight (float8, int8; packets/lanes8.h).
-// Sizes and limits from microfacet.py: GGX_COSINES, GGX_ROUGHNESSES, GLASS_COSINES,
-// GLASS_IORS, GLASS_MAX_IOR, GLASS_ROUGHNESSES, GLASS_TABLE, MIN_ALPHA.
+// shadowing, Fresnel terms, and compensation of multiple scattering by albedo tables (E. Turquin 2019): ggx_table and
+// glass_table, constant arrays that renderer/raytracing/microfacet.py writes as kernel source. Directions are unit, in
+// the local frame of the shading normal (z), and point away from the surface: v is the view direction, l the light
+// direction, h the micro-normal; `cosine` without a subscript is v's z. `roughness` is perceptual, alpha its square.
+// Compiled for one lane (`real` is float, `mask` bool) and, on CPUs, again for eight (float8, int8;
+// raytracing/packets/lanes8.h). Sizes and limits from microfacet.py: GGX_COSINES, GGX_ROUGHNESSES, GLASS_COSINES,
+// GLASS_IORS, GLASS_MAX_IOR, GLASS_ROUGHNESSES, MIN_ALPHA. GLASS_TABLE: 1 if the kernel has glass_table.
 #include "raytracing/surface.h"
 #include "raytracing/frame.h"
 

@@ -5,6 +5,8 @@ ranges of bound variables. Each full expression has an inference context, which 
 constraint for each index. When the expression is lowered, its variables are solved; constraints on variables of an
 outer expression move to the context of that expression. A Dimension (ir/dag.py) is a Range or one of three states:
 INFINITE, NOT_INFERRED (not solved yet), or UNKNOWN (it depends on an unknown argument of a function that is checked).
+A Range is `narrowed` if inference made it smaller than the declared domain. It `extends` if border modes give the
+function values at all indices outside of it, too.
 
 Example: `var c(i) = a(i) + b(i + 1)`, with a over 0..10 and b over 0..8, has the constraints `i in 0..10` and
 `i + 1 in 0..8`. They give i the range 0..7, and so c its domain.
@@ -117,8 +119,9 @@ class IndexConstraint:
 class DataRange:
     """The range of a bound variable whose ends arrays hold, as of j in `sum(a(j), j : p(i)..p(i + 1))`.
 
-    `guarded`: the number of conditions around its uses; this range is one of them. box() is the range from the least
-    low end to the greatest high end that the arrays hold; None while the ranges of the other variables are not known.
+    `guarded`: the number of conditions around its uses. The range itself counts as one, because a condition tests the
+    ends at each index (range_test() of lowering/domains.py). box() is the range from the least low end to the greatest
+    high end that the arrays hold; None while the ranges of the other variables are not known.
     """
 
     guarded: int
@@ -229,8 +232,9 @@ class Inference:
     def _solve_data_ranges(self) -> bool:
         """Solves the variables of `data_ranges`; True if one was solved.
 
-        An index that is read at every point gives the variable's range, and a RangeCheck tests at run time that the
-        ends stay in it. If every read has a border mode or a further condition, box() is the range.
+        An index that is read at every point gives the variable's range. A RangeCheck (ir/dag.py), which the lowering
+        adds, tests at run time that the ends stay in that range. If every read has a border mode or a further
+        condition, box() is the range.
         """
         for variable in self.context.variables:
             data = self.data_ranges.get(variable)
@@ -246,7 +250,10 @@ class Inference:
         return False
 
     def _keep_borders(self) -> None:
-        """Clears `extends` of variables that some index uses without a border mode; others may have any value."""
+        """Clears `extends` of variables that some index uses without a border mode, or whose ranges arrays hold.
+
+        Other variables may have any value, since a border mode makes each of their indices valid.
+        """
         bounded = {v for use, _ in self.forms if not use.has_border for v in use.index.free_variables}
         bounded |= self.data_ranges.keys()
         for variable in self.context.variables:

@@ -313,7 +313,10 @@ def infer_types(declaration: ast.FunctionDeclaration, types: Sequence[ty.Type | 
 
 
 def match_type(written: ast.AstNode, type_: ty.Type, names: list[str], bound: Types) -> bool:
-    """True if a written type matches a type; binds the type parameters in it."""
+    """False if a written type cannot be the type; binds the type parameters in it.
+
+    A named type that is no type parameter is not compared: the choice of the overload tests it.
+    """
     if isinstance(written, ast.NamedType):
         data = type_.result if isinstance(type_, ty.FunctionType) else type_  # a function given for T is promoted
         return written.name not in names or isinstance(data, ty.Data) and bind_type(bound, written.name, data)

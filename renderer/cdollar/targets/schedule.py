@@ -88,6 +88,7 @@ def parse_schedule(location: str, entries: object) -> Schedule:
 
 def update_schedules(path: Path, schedules: dict[str, Schedule], comments: dict[str, str]) -> None:
     """Write schedules to a schedule file, whose other kernels, comments and order stay. Raises InputError."""
+    # read_schedules() is called for its checks: a file that is no schedule file must not be changed.
     text = read_text(path) if read_schedules(path) or os.path.exists(path) else HEADER
     write_text(path, schedule_text(schedules, comments, text))
 

@@ -32,6 +32,7 @@ def merged(path: Path, keyframes: Sequence[KeyFrame], numbers: Sequence[int]) ->
         raise UserError(f"{path.name} has {len(spans)} flames, and no number {max(numbers)}; save under another name")
     keys = list(keyframes)
     if len(keys) == len(numbers) == 1 and (old := entries[numbers[0]].keyframe):
+        # FLIPPED, the attribute y_axis: whether the flame was mirrored for the file. The new flame has one if it is.
         kept = {name: value for name, value in old.extra.items() if name not in FLIPPED}
         camera = {name: getattr(keys[0], name) for name in CAMERA}
         extra = read_only(kept | dict(keys[0].extra))

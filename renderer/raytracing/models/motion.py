@@ -1,6 +1,7 @@
 """Animated models at a time: their poses, and the view and the lights that follow a model's cameras and lights.
 
-geometry.py and cryptomatte.py call poses_of() with a frame's shutter times; Settings.at_time() calls follow_models().
+geometry.py and cryptomatte.py call poses_of() with a frame's shutter times; Settings.at_time() calls follow_models();
+from_model.py calls models_in_motion() for the bounds of an opened model.
 """
 
 from collections.abc import Sequence
@@ -128,7 +129,7 @@ def _moved_lights(settings: Any, shape: ModelShape, model: gltf.Model) -> tuple[
 
 
 def models_in_motion(model: gltf.Model) -> list[gltf.Model]:
-    """Returns the model in at most BOUND_SAMPLES evenly spaced poses of its first animation."""
+    """Returns the model in at most BOUND_SAMPLES evenly spaced poses of its first animation, which must exist."""
     drawn = sum(len(part.vertices) for number, _ in model.mesh_nodes for part in model.meshes[number])
     samples = max(2, min(BOUND_SAMPLES, BOUND_VERTICES // max(drawn, 1)))
     times = np.linspace(0, model.animations[0].duration, samples, endpoint=False)

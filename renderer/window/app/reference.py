@@ -89,7 +89,7 @@ class Reference:
 
     def draw(self, width: float, height: float) -> None:
         """Draws over a window of width x height units, while it is open."""
-        if not self.app.overlays.reference:
+        if not self.app.overlays.reference.is_on:
             return
         size = min(width * 0.94, 860 * self.scale), height * 0.88
         flags = imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_resize
@@ -106,7 +106,7 @@ class Reference:
 
     def _tab(self, title: str, lines: Callable[[], list[Line]]) -> None:
         """A tab of the lines that contain all words of the filter; lines() is called while the tab is open."""
-        # `page` is the title of a tab that the palette asks for, once.
+        # `page` is the title of a tab that the palette of commands (palette.py) asks for, once.
         is_asked, no_flags = title == self.app.overlays.page, imgui.TabItemFlags_.none
         if not imgui.begin_tab_item(title, None, imgui.TabItemFlags_.set_selected if is_asked else no_flags)[0]:
             return

@@ -23,6 +23,7 @@ def choose_index(
     `help_texts` are the tooltips of the entries, or the only one of the closed box.
     """
     chosen = None
+    # 1.6 frame heights stay free for the arrow of the box
     if imgui.begin_combo(label, theme.cut(preview, imgui.calc_item_width() - 1.6 * imgui.get_frame_height())):
         for index, entry in enumerate(entries):
             if imgui.selectable(f"{entry}##{index}", index == current)[0]:

@@ -129,7 +129,8 @@ class Shown:
             with window.app.errors_as_messages("an event of the browser"):
                 inject(window, event)
         is_due = count == 1 or bool(events) or now - self._drawn_at >= FRAME_INTERVAL
-        # Without a new frame, needs_frame() reloads edited files and lets panels draw
+        # needs_frame() is called even if no frame is due: before it returns False, it reloads edited files and lets
+        # panels draw
         if window.ui.idle.needs_frame(bool(events)) and is_due:
             self._drawn_at, self._is_sent = now, False
             window.frame()

@@ -114,8 +114,9 @@ DEVICE void set_volume_lobe(GLOBAL float *record, int at, int group) {
     store_lobe(record + at, lobe_diffuse(record), pass == PASS_EMISSION ? PASS_VOLUME : pass + (pass & 1), group);
 }
 
-// Stores the lobe of the shadow ray of a sample along ray number `depth`, before its hit, which was shaded first: of a
-// camera ray, whatever lobe the hit gave the path since, the volume's.
+// Stores the lobe of the shadow ray from a point in a volume, on the path's ray number `depth`. The ray's hit lies
+// behind that point but was shaded before, and may have set the path's lobe. On the camera ray (depth 0) the volume
+// scatters the path first, so the lobe is the volume's all the same.
 DEVICE void set_segment_lobe(GLOBAL float *record, int depth, int group) {
     if (LIGHT_PASSES && depth == 0)
         store_lobe(record + SHADOW_LOBE, splat3(0.0f), PASS_VOLUME, group);

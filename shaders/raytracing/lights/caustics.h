@@ -24,7 +24,7 @@
 #include "raytracing/volumes/scatter.h"
 
 // The words of DIRECTORY (light_rows.h: a row of `lights` that `params` locates, the names of the caller's variables)
-// that hold volumes in other scenes: a scene with CAUSTICS has none.
+// that hold fog and volumes in other scenes: a scene with CAUSTICS has none. Media inside of glass remain (media.h).
 #define FIRST_BALL_ROW as_int(DIRECTORY.x)
 #define BALL_COUNT as_int(DIRECTORY.y)
 #define IS_MESH(row) (CAUSTIC_MESHES && (row).w < 0.0f)  // of a second row (mesh_caustics.h)
@@ -102,7 +102,9 @@ DEVICE int distance_number(float x) { return clamp((int)(logarithm_of(x) * 128.0
 DEVICE float inverse_distance(int number) { return min_nnan(exponential_of((float)number / -128.0f), 0.9999f); }
 
 // Returns how a chain spreads light: the solid angle, at x, of the directions by which a small piece of the light is
-// reached, over the solid angle that this piece has at the ball's center.
+// reached, over the area of this piece across the chain's last leg, divided by the square of its distance to the
+// ball's center. With the chain's angle to the direction of the center, a at x (sin a = s x) and b at y (sin b = s y),
+// and the swept angle w, the ratio is sin a da / (sin w cos b dw).
 DEVICE float chain_spread(const Chain k, float t) {
     Pair cs = quarter_circle(t);
     Swept swept = sweep(k, cs);
@@ -157,9 +159,10 @@ DEVICE float last_cosine(const Primitive p, float4 ball) {
     return -min_nnan((ball.w + p.edge2.w) / sqrt(dot_fma(to_lamp, to_lamp)), 1.0f);
 }
 
-// Returns the ratio of two pdfs of a point of a lamp, both per solid angle at the ball's center: of sample_chain_end
-// (there the lamp's surface counts by its area across the ray), over next-event estimation's. 0 or less for points that
-// sample_chain_end does not sample.
+// Returns the ratio of two pdfs of a point of a lamp: sample_chain_end's, whose measure is the lamp's area over the
+// square of its distance to the ball's center, over next-event estimation's, per solid angle at the center. The first
+// measure has no cosine: add_chain multiplies by the lamp's cosine, which makes its area the area across the last leg.
+// 0 or less for points that sample_chain_end does not sample.
 DEVICE float chain_end_ratio(const Primitive p, float3 point, float4 ball) {
     float3 to_ball = xyz(ball) - point, normal = primitive_normal(p, point);
     float radius = p.edge2.w, distance2 = dot_fma(to_ball, to_ball), last = last_cosine(p, ball);
