@@ -44,7 +44,7 @@ def load_model(path: Path | str, variant: str = "") -> gltf.Model:
     `variant` selects glTF material variants. Raises InputError for a variant that the file does not have.
     """
     path = Path(path)
-    # Without a suffix it is taken for glTF, whose reader tells .glb from .gltf by the first bytes.
+    # Without a suffix it is taken for glTF, whose reader distinguishes .glb and .gltf by the first bytes.
     if path.suffix.lower() in GLTF_SUFFIXES or not path.suffix:
         return gltf.load(path, variant)
     if variant:

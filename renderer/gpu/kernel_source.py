@@ -112,7 +112,7 @@ def _expand(
         around = (*branch, *(f"{name}:{line}" for line in conditions))
         guard = "INCLUDED_" + re.sub(r"\W", "_", included)
         before = seen.get(included, [])
-        if again:  # the macro tells a later #include of the file that it is there
+        if again:  # a later #include of the file finds the macro, and adds nothing
             out += [f"#define {guard}", *_expand(included, seen, line_directive, (*around, f"{name}:{next_line}"))]
         elif not any(around[: len(each)] == each for each in before):  # not yet in this branch, or in one around it
             is_certain = not around and not before  # no guard needed: the compiler meets this text, and no other copy

@@ -216,7 +216,7 @@ def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, l
     decoded: list[ViewFile] = []
     pixels: np.ndarray | None = None
     pending: list[tuple[ViewFile, Future[np.ndarray]]] = []
-    files, most = list(views.files), 1  # one view at a time until the first one tells the size
+    files, most = list(views.files), 1  # one view at a time until the size is known from the first one
     size: tuple[int, int] | None = None
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool:
         while files or pending:

@@ -65,7 +65,7 @@ class _Sender(Generic[Common, Task, Answer]):
     async def run(self, task: Task, worker: str) -> tuple[Answer] | None:
         """Returns the answer in a tuple; None if the worker has left or closed. Raises the errors of the task.
 
-        The tuple tells an answer that is None from no answer.
+        The tuple distinguishes an answer that is None from no answer.
         """
         try:
             if worker not in self._sent:

@@ -292,7 +292,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
     float camera[CAMERA_FLOATS];
     for (int k = 0; k < CAMERA_FLOATS; k++) camera[k] = sample_parameters[k];
     uint place = weyl_place(chain / BLOCK / (uint)temporal_samples, temporal_sample);
-    // the highest bit tells the streams of blocks from the streams of chains
+    // the highest bit is 1 for the streams of blocks, 0 for the streams of chains
     Random random = random_stream(chain, seed), block_random = random_stream(0x80000000u | chain / BLOCK, seed);
     uint start = random.position;
     Point p = first_point(&random);

@@ -13,7 +13,7 @@
 #define FLAG_OF(is_nan, is_negative) \
     ((is_nan) ? FLAG_NAN : (is_negative) ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY)
 
-// Adds a 64-bit value to limb i. A macro, since `limbs` is in local or in global memory, which OpenCL C tells apart.
+// Adds a 64-bit value to limb i. A macro, since `limbs` is in local or in global memory, two address spaces of OpenCL C.
 #define ADD_LIMB(limbs, i, value)                                                                   \
     {                                                                                               \
         uint low_word = (uint)(value), old_word = atomic_add(&(limbs)[2 * (i)], low_word);          \

@@ -49,10 +49,16 @@ def constants(textured: bool) -> dict[str, object]:
     return out | arrays.constants | {"TEXTURED": 1, "FLOAT_TEXTURES": 1, "ALPHA_TEST": 1, "FLOAT4S_PER_PRIMITIVE": 6}
 
 
-@pytest.mark.parametrize("header", HEADERS)
-def test_a_header_compiles_alone(header):
+@pytest.fixture
+def cuda_compiler():
+    """Skips where NVRTC is not installed (the extra `cuda`): no CUDA text can be compiled there."""
     if missing := nvrtc.why_missing():
         pytest.skip(missing)
+
+
+@pytest.mark.usefixtures("cuda_compiler")
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_header_compiles_alone(header):
     before = material_source()
     if header.startswith(BEFORE_DISPATCH):
         numbers = "".join(f"#define SIMD8_{kind.upper()} {i}.0f\n" for i, kind in enumerate(SIMD8_KINDS, 1))
@@ -62,9 +68,8 @@ def test_a_header_compiles_alone(header):
     check_for_cuda(preprocess(source, **constants(textured)), strict=True)
 
 
+@pytest.mark.usefixtures("cuda_compiler")
 def test_caustics_of_meshes_compile_with_the_header_that_holds_them():
-    if missing := nvrtc.why_missing():
-        pytest.skip(missing)
     source = GeneratedSource("alone", f'{material_source()}#include "raytracing/lights/caustics.h"\n')
     features = constants(False) | {"CAUSTICS": 1, "CAUSTIC_MESHES": 1}
     text = preprocess(source, **features)
@@ -72,10 +77,9 @@ def test_caustics_of_meshes_compile_with_the_header_that_holds_them():
     check_for_cuda(text, strict=True)
 
 
+@pytest.mark.usefixtures("cuda_compiler")
 def test_bounces_of_a_plain_scene_compile_for_cuda():
     """The kernel of GPUs that traces, shades and connects; `make test-all` compiles programs of richer scenes."""
-    if missing := nvrtc.why_missing():
-        pytest.skip(missing)
     settings = Settings(schedule="wavefront", materials=(Material("m"),))
     more = LightSampler.usual_constants | {"PART": schedules.PARTS[schedules.BOUNCES], "GROUP_SIZE": 128}
     text = preprocess(kernel_source(), **compile_constants(settings, True) | more)

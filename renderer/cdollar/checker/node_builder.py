@@ -182,7 +182,7 @@ class NodeBuilder:
             return None
         type_ = types[0]
         for value in values[1:]:
-            # a value of the common type so far; its node tells whether it is a literal
+            # a value of the common type so far; its node shows whether it is a literal
             type_ = type_ and self.common_scalar_type(DataValue(ty.Scalar(type_), values[0].nodes[:1]), value)
         if operation.parameters[0] == "r" and type_ in ty.INTEGERS:  # "r": it takes floating point only
             type_ = "float"

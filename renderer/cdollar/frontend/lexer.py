@@ -86,7 +86,7 @@ class TokenStream:
         self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
         self.type_names = {*PRIMITIVES, *VECTORS, "domain"}
         self.end_is_semicolon = False  # True at the prompt, where the last `;` may be missing
-        # The parser tells `A b;` from an expression by the type's name, and a program may use a type before its
+        # By the type's name the parser knows `A b;` for a declaration, and a program may use a type before its
         # declaration: all names of types are collected first.
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
             if before.text in ("class", "type") and name.is_identifier:

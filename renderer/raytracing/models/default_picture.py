@@ -80,7 +80,7 @@ def default_scene(path: Path, content: Content, settings: Settings) -> Scene:
         content = replace(content, emitted=content.emitted * LUMENS_PER_WATT)
         shapes = tuple(replace(shape, emission_scale=LUMENS_PER_WATT) for shape in settings.models)
         settings, own_light = replace(settings, models=shapes), _own_light(content, view)
-    file_light, lights = own_light, content  # what the file brings, for the notes
+    file_light, lights = own_light, content  # the file's lights alone, for the notes
     if inside and not own_light:  # no light enters a closed room
         # Here and below: four digits, which is enough and short in a scene file.
         power = float(f"{float(((high - low) ** 2)[[0, 2]].min()) / 4:.4g}")

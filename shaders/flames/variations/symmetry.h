@@ -249,8 +249,8 @@ VARIATION(tqmirror, preset = 0, a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1,
 }
 
 // The image of (x, y) under a random 2x2 matrix of the table, shifted by half a step to a random side. The table
-// (renderer/flames/variations/figures.py) holds the number of matrices, then their 4 entries each; it alone tells
-// sym_ng13 to 17 apart.
+// (renderer/flames/variations/figures.py) holds the number of matrices, then their 4 entries each; sym_ng13
+// to 17 differ by the table alone.
 DEVICE Pair symmetric_copy(GLOBAL const float *table, real x, real y, float radius, float stepx, float stepy,
                            Random *random) {
     real k = 1.0f + 4.0f * random_index(uniform(random), table[0]);

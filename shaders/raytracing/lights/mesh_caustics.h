@@ -29,8 +29,8 @@ typedef struct {
 } Bundle;
 
 // Traces the ray *b to the first surface and refracts it there, or with `reflects` reflects it; updates the
-// differentials and the weight. `ior` is the index of refraction, below 1 for a mirror; `inside` tells from which side
-// the ray arrives. Returns false if the surface is not of `material`, is met from the other side, or lets no light
+// differentials and the weight. `ior` is the index of refraction, below 1 for a mirror; `inside`: the ray arrives from
+// within the mesh. Returns false if the surface is not of `material`, is met from the other side, or lets no light
 // pass.
 DEVICE bool cross_mesh(Bundle *b, int material, float ior, bool inside, bool reflects, SCENE_PARAMS) {
     float3 d = b->direction;

@@ -1,5 +1,6 @@
 // The surface point of a hit in scenes with textures or vertex attributes: interpolated attributes, shading normals,
-// and the material's record multiplied by its textures. Called by scene.h; texture.h describes the buffers.
+// and the material's record multiplied by its textures. Called by scene.h; texture.h describes the buffers and
+// has TEXTURE_PARAMS, WITH_SLOT and NO_SLOT.
 // The order of the calls: set_vertex_attributes, set_globe_frame for a sphere, set_shading_normals, highlight_tangent.
 // Macros of renderer/raytracing/kernels.py (see raytrace.cu): CLEARCOAT, DEFORMS, FLOAT4S_PER_PRIMITIVE, PRINCIPLED,
 // SPHERE_TEXTURES, UV_SETS.

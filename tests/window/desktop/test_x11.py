@@ -46,14 +46,19 @@ def test_a_real_window_with_real_keys_and_a_real_mouse(display, scene_files, tmp
         shot = take_screenshot(display, tmp_path, process)
         moved = load(shot).settings
         assert moved.view.center[0] < start_view.center[0] and moved.max_iterations == 50
-        xdotool(display, "key", "ctrl+q")
-        time.sleep(1.0)
-        xdotool(display, "key", "d")  # discards the changes
-        out, err = process.communicate(timeout=20)
-        assert process.returncode == 0 and "Traceback" not in err, err
+        quit_window(display, process)
     finally:
         process.kill()
         process.communicate()
+
+
+def quit_window(display: str, process) -> None:
+    """Ends the window by keys, without its changes, and checks how it ended."""
+    xdotool(display, "key", "ctrl+q")
+    time.sleep(1.0)
+    xdotool(display, "key", "d")  # discards the changes
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0 and "Traceback" not in err, err
 
 
 def take_screenshot(display: str, folder: Path, process) -> Path:
@@ -221,11 +226,7 @@ def test_a_lesson_by_real_keys(display, tmp_path):
             shots += wait_for(lambda seen=before: sorted(set(tmp_path.glob("window-*.png")) - seen), process, 30)
         pixels = [read_pixels(shot)[60:, :400] for shot in shots]
         assert len(pixels) == 3 and all((a != b).any() for a, b in zip(pixels, pixels[1:], strict=False))
-        xdotool(display, "key", "ctrl+q")
-        time.sleep(1.0)
-        xdotool(display, "key", "d")  # discards the changes
-        out, err = process.communicate(timeout=20)
-        assert process.returncode == 0 and "Traceback" not in err, err
+        quit_window(display, process)
     finally:
         process.kill()
         process.communicate()

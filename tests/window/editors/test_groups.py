@@ -9,12 +9,11 @@ from renderer.errors import InputError
 from renderer.pictures import load, make_recipe, scene_of_table
 from renderer.scene.animation import insert_keyframe
 from renderer.system.files import parse_toml
-from renderer.window.controls.toolkit import imgui
 from renderer.window.document import Document, commands, scene_text
 from renderer.window.document.items import Item
 from renderer.window.document.scene_text import TextError
 from renderer.window.state import edit_actions, save_files
-from tests.window.editors.test_scene_editor import SCENE, hand, text_of  # noqa: F401
+from tests.window.editors.test_scene_editor import SCENE, hand, row_middles, text_of  # noqa: F401
 from tests.window.headless import frames, hold, point, press, wait_for_undo_step
 
 BALLS = "".join(f'[[settings.spheres]] # ball {k}\nmaterial = "clay"\nradius = {k}.5\n\n' for k in (2, 3, 4))
@@ -188,15 +187,7 @@ def test_a_material_is_dropped_on_a_shape_and_on_no_light(document):
 
 @pytest.mark.slow
 def test_a_row_is_dragged_onto_another(hand, monkeypatch):  # noqa: F811
-    panel, draw, rows = hand.app.panel, imgui.selectable, {}
-
-    def noted(label, *more):
-        out = draw(label, *more)
-        (left, top), (right, bottom) = imgui.get_item_rect_min(), imgui.get_item_rect_max()
-        rows[label.partition("###")[0]] = (left + right) / 2, (top + bottom) / 2
-        return out
-
-    monkeypatch.setattr(imgui, "selectable", noted)
+    panel, rows = hand.app.panel, row_middles(monkeypatch)
     for _ in range(2):
         edit_actions.run_command(hand.app, lambda document: commands.duplicate(document, Item("spheres", 0)))
     big = replace(panel.scene.settings.spheres[0], radius=2.0)

@@ -113,8 +113,9 @@ def test_the_keypad_shows_the_sides_and_what_is_selected(hand):
     assert 2 * ball.radius < view.target_plane_height() < 4 * ball.radius
 
 
-def test_items_clicked_with_ctrl_are_moved_hidden_and_deleted_together(hand, monkeypatch):
-    panel, draw, rows = hand.app.panel, imgui.selectable, {}
+def row_middles(monkeypatch):
+    """The middle of each row of lists that is drawn from now on, by the row's text."""
+    draw, rows = imgui.selectable, {}
 
     def noted(label, *more):
         out = draw(label, *more)
@@ -123,6 +124,11 @@ def test_items_clicked_with_ctrl_are_moved_hidden_and_deleted_together(hand, mon
         return out
 
     monkeypatch.setattr(imgui, "selectable", noted)
+    return rows
+
+
+def test_items_clicked_with_ctrl_are_moved_hidden_and_deleted_together(hand, monkeypatch):
+    panel, rows = hand.app.panel, row_middles(monkeypatch)
     frames(hand, 2)
     ball, light, wall = Item("spheres", 0), Item("point_lights", 0), Item("quads", 0)
     click(hand, *rows["ball"])

@@ -347,7 +347,7 @@ class GlslTarget(GraphTarget):
 def can_pack(emitter: GlslEmitter, product: matmul_kernels.MatrixProduct, max_texture_size: int) -> bool:
     """True if packing is worth it, fits into textures, and reads only indices proven in bounds.
 
-    `emitter` is a new one: it emits the operands, which tells whether they need checks; its text is not used.
+    `emitter` is a new one: it emits the operands, to find out whether they need checks; its text is not used.
     """
     for factors, indices in matmul_kernels.operand_factors(product):
         matmul_kernels.emit_operand(emitter, factors, indices, checked=False)

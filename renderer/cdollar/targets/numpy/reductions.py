@@ -2,7 +2,7 @@
 
 NumpyTarget.reduce() (target.py) evaluates the elements box by box and passes each box to Reducer.add(); GraphTarget
 passes the results of chunks in the same way. Reducer.value() is the value of the reduction. In an array of elements the
-axes of the reduced variables come first, then the axes of the outer space; each point of it has a value.
+axes of the reduced variables come first, then the axes of the outer space, whose points have a value each.
 """
 
 import math
